@@ -1,0 +1,2 @@
+//! stillframe
+fn main() {}
