@@ -1,1 +1,26 @@
-//! stillframe-sql
+//! SQL text to statements, plans and answers.
+//!
+//! A [`Session`] takes statements and answers with rows, a completion, or a COPY to be fed. It
+//! knows the coordinator and the hosts by their contracts only, and nothing of the wire or of dbsp.
+//!
+//! Modules, in the order of a statement's life: `parser` makes [`Statement`]s of text; `session`
+//! dispatches them; `frame` holds the lease a statement reads under, with the `catalog` of its
+//! step; `query` plans and runs what reads, through `scan`; `view` compiles a query into a
+//! maintained plan; `ddl`, `dml` and `copy` write.
+
+mod catalog;
+mod database;
+mod error;
+mod frame;
+mod session;
+mod types;
+
+pub use catalog::{Catalog, Column, Relation, RelationKind, Schema};
+pub use database::Database;
+pub use error::{Error, SqlState};
+pub use frame::Frame;
+pub use session::{
+    CopyIn, Notice, OutputColumn, Parameter, Prepared, Response, Rows, Session, Statement,
+    TransactionStatus,
+};
+pub use types::Type;

@@ -1,0 +1,210 @@
+//! The catalog: schemas and relations of one version, and the program they amount to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, SchemaRef};
+use serde::{Deserialize, Serialize};
+use stillframe_protocol::{CatalogSnapshot, CatalogVersion, Plan, Program, RelationId, Table, View};
+
+use crate::{Error, Type};
+
+/// The first OID that users' objects get, as in PostgreSQL.
+const FIRST_USER_OID: u32 = 16384;
+
+/// One version of the catalog.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Catalog {
+    /// The version, which the coordinator gives.
+    #[serde(skip)]
+    pub version: CatalogVersion,
+    /// The OID that the next new object gets. OIDs are never used again.
+    pub next_oid: u32,
+    /// By name.
+    pub schemas: BTreeMap<String, Schema>,
+    /// By id. A relation only reads relations with lower ids.
+    pub relations: BTreeMap<RelationId, Relation>,
+}
+
+/// A namespace of relations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schema {
+    /// Its OID.
+    pub oid: u32,
+}
+
+/// A table or a view.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Relation {
+    /// Its OID.
+    pub id: RelationId,
+    /// The name of its schema.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+    /// Its columns, in the order of the definition.
+    pub columns: Vec<Column>,
+    /// What it is.
+    pub kind: RelationKind,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: Type,
+    /// Whether NULL is refused.
+    pub not_null: bool,
+}
+
+/// What a relation is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum RelationKind {
+    /// A base table.
+    Table {
+        /// The primary key's columns, by place in the definition, in the key's order; may be empty.
+        key: Vec<usize>,
+    },
+    /// A stored query, run again by each statement that reads it.
+    View {
+        /// Its text, with every relation name qualified.
+        query: String,
+        /// The relations it reads directly.
+        reads: BTreeSet<RelationId>,
+    },
+    /// A maintained view.
+    MaterializedView {
+        /// Its text, with every relation name qualified.
+        query: String,
+        /// The relations it reads directly, stored queries included.
+        reads: BTreeSet<RelationId>,
+        /// What the engine computes.
+        plan: Arc<Plan>,
+    },
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        // PostgreSQL's own OID of `public`.
+        let public = Schema { oid: 2200 };
+        Self {
+            version: CatalogVersion(0),
+            next_oid: FIRST_USER_OID,
+            schemas: BTreeMap::from([("public".to_owned(), public)]),
+            relations: BTreeMap::new(),
+        }
+    }
+}
+
+impl Catalog {
+    /// Reads a version as the coordinator keeps it; the empty one is the default catalog.
+    pub fn decode(snapshot: &CatalogSnapshot) -> Result<Self, Error> {
+        let mut catalog = if snapshot.bytes.is_empty() {
+            Self::default()
+        } else {
+            serde_json::from_slice(&snapshot.bytes)
+                .map_err(|error| Error::internal(format!("catalog cannot be read: {error}")))?
+        };
+        catalog.version = snapshot.version;
+        Ok(catalog)
+    }
+
+    /// The form in which the coordinator keeps it.
+    pub fn encode(&self) -> Arc<[u8]> {
+        serde_json::to_vec(self).expect("a catalog has string or number keys only").into()
+    }
+
+    /// A new OID.
+    pub fn allocate(&mut self) -> u32 {
+        let oid = self.next_oid;
+        self.next_oid += 1;
+        oid
+    }
+
+    /// The relation with this schema and name.
+    pub fn find(&self, schema: &str, name: &str) -> Option<&Relation> {
+        self.relations
+            .values()
+            .find(|relation| relation.schema == schema && relation.name == name)
+    }
+
+    /// The relations that read one of `of`, directly or through others, in ascending order.
+    pub fn dependents(&self, of: &BTreeSet<RelationId>) -> BTreeSet<RelationId> {
+        let mut found = BTreeSet::new();
+        // Ids ascend from what is read to what reads, so one pass sees all.
+        for relation in self.relations.values() {
+            let reads = relation.reads();
+            if reads.iter().any(|id| of.contains(id) || found.contains(id)) {
+                found.insert(relation.id);
+            }
+        }
+        found
+    }
+
+    /// What the engine computes for this catalog.
+    pub fn program(&self) -> Program {
+        let mut program = Program::default();
+        for relation in self.relations.values() {
+            match &relation.kind {
+                RelationKind::Table { key } => program.tables.push(Table {
+                    id: relation.id,
+                    schema: relation.stored_schema(),
+                    key_columns: key.len(),
+                }),
+                RelationKind::MaterializedView { plan, .. } => {
+                    program.views.push(View { id: relation.id, plan: Arc::clone(plan) });
+                }
+                RelationKind::View { .. } => {}
+            }
+        }
+        program
+    }
+}
+
+impl Relation {
+    /// The relations it reads directly.
+    pub fn reads(&self) -> &BTreeSet<RelationId> {
+        static NONE: BTreeSet<RelationId> = BTreeSet::new();
+        match &self.kind {
+            RelationKind::Table { .. } => &NONE,
+            RelationKind::View { reads, .. } | RelationKind::MaterializedView { reads, .. } => reads,
+        }
+    }
+
+    /// Whether the engine holds rows of it.
+    pub fn is_stored(&self) -> bool {
+        !matches!(self.kind, RelationKind::View { .. })
+    }
+
+    /// By place as stored, the column's place in the definition: the primary key comes first.
+    pub fn stored_order(&self) -> Vec<usize> {
+        let key: &[usize] = match &self.kind {
+            RelationKind::Table { key } => key,
+            RelationKind::View { .. } | RelationKind::MaterializedView { .. } => &[],
+        };
+        let rest = (0..self.columns.len()).filter(|place| !key.contains(place));
+        key.iter().copied().chain(rest).collect()
+    }
+
+    /// The columns as stored.
+    pub fn stored_schema(&self) -> SchemaRef {
+        let fields = self.stored_order().into_iter().map(|place| self.columns[place].field());
+        Arc::new(arrow::datatypes::Schema::new(fields.collect::<Vec<_>>()))
+    }
+
+    /// The columns as defined.
+    pub fn defined_schema(&self) -> SchemaRef {
+        let fields = self.columns.iter().map(Column::field);
+        Arc::new(arrow::datatypes::Schema::new(fields.collect::<Vec<_>>()))
+    }
+}
+
+impl Column {
+    /// The Arrow field that carries it; the SQL type travels in its metadata where Arrow's doesn't
+    /// tell it.
+    pub fn field(&self) -> Field {
+        self.kind.field(&self.name, !self.not_null)
+    }
+}

@@ -1,0 +1,165 @@
+//! A leased step: what a statement reads. While a [`Frame`] lives its lease is renewed; when the
+//! last owner drops it, the lease is released.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use stillframe_protocol::{Coordinator, Epoch, Grant, LeaseId, Step};
+use tokio::task::AbortHandle;
+use uuid::Uuid;
+
+use crate::{Catalog, Database, Error, SqlState};
+
+/// How long a lease lives without being renewed.
+const TIME_TO_LIVE: Duration = Duration::from_secs(10);
+/// How often leases are renewed.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(3);
+
+/// One leased step with its catalog.
+#[derive(Debug)]
+pub struct Frame {
+    database: Arc<Database>,
+    grant: Grant,
+    catalog: Arc<Catalog>,
+}
+
+impl Frame {
+    /// Takes a lease on the newest step.
+    pub async fn take(database: &Arc<Database>) -> Result<Arc<Self>, Error> {
+        let lease = LeaseId(Uuid::new_v4().as_u128());
+        let guard = Abandoned { database, lease: Some(lease) };
+        let grant = database.coordinator.lease(lease, TIME_TO_LIVE).await?;
+        guard.keep();
+        database.leases.add(lease, grant.step);
+        let frame =
+            Self { catalog: database.catalog(&grant.catalog)?, database: Arc::clone(database), grant };
+        Ok(Arc::new(frame))
+    }
+
+    /// The step.
+    pub fn step(&self) -> Step {
+        self.grant.step
+    }
+
+    /// The epoch of the lease.
+    pub fn epoch(&self) -> Epoch {
+        self.grant.epoch
+    }
+
+    /// The catalog of the step.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// The cluster it is a frame of.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    /// Fails once the lease was lost (the front end was stopped for longer than its time to live).
+    pub fn check(&self) -> Result<(), Error> {
+        if self.database.leases.holds(self.grant.lease) {
+            return Ok(());
+        }
+        let message = format!("the lease on step {} has expired", self.grant.step);
+        Err(Error::new(SqlState::SERIALIZATION_FAILURE, message)
+            .with_hint("Run the statement again."))
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        self.database.leases.remove(self.grant.lease);
+    }
+}
+
+/// Releases a lease whose grant nobody waited for: the coordinator may have granted it even so.
+struct Abandoned<'a> {
+    database: &'a Database,
+    lease: Option<LeaseId>,
+}
+
+impl Abandoned<'_> {
+    fn keep(mut self) {
+        self.lease = None;
+    }
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        if let Some(lease) = self.lease {
+            self.database.leases.release(lease);
+        }
+    }
+}
+
+/// Renews and releases this front end's leases.
+#[derive(Debug)]
+pub(crate) struct LeaseKeeper {
+    coordinator: Arc<dyn Coordinator>,
+    held: Arc<Mutex<HashMap<LeaseId, Step>>>,
+    runtime: tokio::runtime::Handle,
+    renewal: AbortHandle,
+}
+
+impl LeaseKeeper {
+    /// Starts renewing, on the current Tokio runtime.
+    pub(crate) fn start(coordinator: Arc<dyn Coordinator>) -> Self {
+        let runtime = tokio::runtime::Handle::current();
+        let held = Arc::new(Mutex::new(HashMap::new()));
+        let renewal = runtime.spawn(renew(Arc::clone(&coordinator), Arc::clone(&held)));
+        Self { coordinator, held, runtime, renewal: renewal.abort_handle() }
+    }
+
+    fn add(&self, lease: LeaseId, step: Step) {
+        lock(&self.held).insert(lease, step);
+    }
+
+    fn holds(&self, lease: LeaseId) -> bool {
+        lock(&self.held).contains_key(&lease)
+    }
+
+    fn remove(&self, lease: LeaseId) {
+        if lock(&self.held).remove(&lease).is_some() {
+            self.release(lease);
+        }
+    }
+
+    fn release(&self, lease: LeaseId) {
+        let coordinator = Arc::clone(&self.coordinator);
+        self.runtime.spawn(async move { coordinator.release(lease).await });
+    }
+}
+
+impl Drop for LeaseKeeper {
+    fn drop(&mut self) {
+        self.renewal.abort();
+    }
+}
+
+async fn renew(coordinator: Arc<dyn Coordinator>, held: Arc<Mutex<HashMap<LeaseId, Step>>>) {
+    let mut interval = tokio::time::interval(RENEWAL_INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let leases: Vec<_> = lock(&held).iter().map(|(lease, step)| (*lease, *step)).collect();
+        if leases.is_empty() {
+            continue;
+        }
+        match coordinator.renew(leases).await {
+            Ok(gone) => {
+                for lease in gone {
+                    if lock(&held).remove(&lease).is_some() {
+                        tracing::warn!(lease = %format!("{:032x}", lease.0), "lease has expired");
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, "leases could not be renewed"),
+        }
+    }
+}
+
+fn lock(held: &Mutex<HashMap<LeaseId, Step>>) -> std::sync::MutexGuard<'_, HashMap<LeaseId, Step>> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}

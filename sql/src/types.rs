@@ -1,0 +1,229 @@
+//! The SQL types, as PostgreSQL knows them, and the Arrow types that carry them.
+
+use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
+use serde::{Deserialize, Serialize};
+
+/// A SQL type with its modifier.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each name is PostgreSQL's")]
+pub enum Type {
+    Boolean,
+    SmallInt,
+    Integer,
+    BigInt,
+    Real,
+    Double,
+    /// Precision and scale; without them what an expression's value has.
+    Numeric(Option<(u8, i8)>),
+    Text,
+    /// Characters at most.
+    Varchar(Option<u32>),
+    /// Characters, padded with blanks.
+    Char(u32),
+    Name,
+    /// PostgreSQL's one-byte `"char"`.
+    InternalChar,
+    Bytea,
+    Date,
+    Time,
+    Timestamp,
+    Timestamptz,
+    Interval,
+    Uuid,
+    Json,
+    Jsonb,
+    Oid,
+    Regclass,
+    Regtype,
+    Regproc,
+    Array(Box<Type>),
+    /// A literal or parameter whose type nothing has settled.
+    Unknown,
+    Void,
+}
+
+impl Type {
+    /// The OID in `pg_type`.
+    pub fn oid(&self) -> u32 {
+        match self {
+            Self::Boolean => 16,
+            Self::Bytea => 17,
+            Self::InternalChar => 18,
+            Self::Name => 19,
+            Self::BigInt => 20,
+            Self::SmallInt => 21,
+            Self::Integer => 23,
+            Self::Regproc => 24,
+            Self::Text => 25,
+            Self::Oid => 26,
+            Self::Json => 114,
+            Self::Real => 700,
+            Self::Double => 701,
+            Self::Unknown => 705,
+            Self::Char(_) => 1042,
+            Self::Varchar(_) => 1043,
+            Self::Date => 1082,
+            Self::Time => 1083,
+            Self::Timestamp => 1114,
+            Self::Timestamptz => 1184,
+            Self::Interval => 1186,
+            Self::Numeric(_) => 1700,
+            Self::Regclass => 2205,
+            Self::Regtype => 2206,
+            Self::Void => 2278,
+            Self::Uuid => 2950,
+            Self::Jsonb => 3802,
+            Self::Array(element) => match element.as_ref() {
+                Self::Boolean => 1000,
+                Self::Bytea => 1001,
+                Self::InternalChar => 1002,
+                Self::Name => 1003,
+                Self::SmallInt => 1005,
+                Self::Integer => 1007,
+                Self::Text | Self::Unknown | Self::Void | Self::Array(_) => 1009,
+                Self::Regproc => 1008,
+                Self::Char(_) => 1014,
+                Self::Varchar(_) => 1015,
+                Self::BigInt => 1016,
+                Self::Real => 1021,
+                Self::Double => 1022,
+                Self::Oid => 1028,
+                Self::Timestamp => 1115,
+                Self::Date => 1182,
+                Self::Time => 1183,
+                Self::Timestamptz => 1185,
+                Self::Interval => 1187,
+                Self::Numeric(_) => 1231,
+                Self::Json => 199,
+                Self::Regclass => 2210,
+                Self::Regtype => 2211,
+                Self::Uuid => 2951,
+                Self::Jsonb => 3807,
+            },
+        }
+    }
+
+    /// Bytes of a value in PostgreSQL; -1 if they vary.
+    pub fn length(&self) -> i16 {
+        match self {
+            Self::Boolean | Self::InternalChar => 1,
+            Self::SmallInt => 2,
+            Self::Integer
+            | Self::Real
+            | Self::Date
+            | Self::Oid
+            | Self::Regclass
+            | Self::Regtype
+            | Self::Regproc
+            | Self::Void => 4,
+            Self::BigInt | Self::Double | Self::Time | Self::Timestamp | Self::Timestamptz => 8,
+            Self::Interval | Self::Uuid => 16,
+            Self::Name => 64,
+            Self::Unknown => -2,
+            Self::Numeric(_)
+            | Self::Text
+            | Self::Varchar(_)
+            | Self::Char(_)
+            | Self::Bytea
+            | Self::Json
+            | Self::Jsonb
+            | Self::Array(_) => -1,
+        }
+    }
+
+    /// The type modifier as `pg_attribute.atttypmod` has it; -1 without one.
+    pub fn modifier(&self) -> i32 {
+        match self {
+            Self::Numeric(Some((precision, scale))) => {
+                ((i32::from(*precision) << 16) | (i32::from(*scale) & 0x7ff)) + 4
+            }
+            Self::Varchar(Some(characters)) | Self::Char(characters) => {
+                i32::try_from(*characters).map_or(-1, |characters| characters + 4)
+            }
+            _ => -1,
+        }
+    }
+
+    /// The Arrow type that carries values of this type.
+    pub fn arrow(&self) -> DataType {
+        match self {
+            Self::Boolean => DataType::Boolean,
+            Self::SmallInt => DataType::Int16,
+            Self::Integer => DataType::Int32,
+            Self::BigInt => DataType::Int64,
+            Self::Real => DataType::Float32,
+            Self::Double => DataType::Float64,
+            Self::Numeric(Some((precision, scale))) => DataType::Decimal128(*precision, *scale),
+            Self::Numeric(None) => DataType::Decimal128(38, 16),
+            Self::Text
+            | Self::Varchar(_)
+            | Self::Char(_)
+            | Self::Name
+            | Self::InternalChar
+            | Self::Uuid
+            | Self::Json
+            | Self::Jsonb
+            | Self::Unknown => DataType::Utf8,
+            Self::Bytea => DataType::Binary,
+            Self::Date => DataType::Date32,
+            Self::Time => DataType::Time64(TimeUnit::Microsecond),
+            Self::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
+            Self::Timestamptz => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
+            Self::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
+            Self::Oid | Self::Regclass | Self::Regtype | Self::Regproc => DataType::Int64,
+            Self::Array(element) => DataType::new_list(element.arrow(), true),
+            Self::Void => DataType::Null,
+        }
+    }
+}
+
+/// The metadata key under which a field names its SQL type, where the Arrow type doesn't tell it.
+const METADATA_KEY: &str = "stillframe.type";
+
+impl Type {
+    /// An Arrow field of this type.
+    pub fn field(&self, name: &str, nullable: bool) -> Field {
+        let field = Field::new(name, self.arrow(), nullable);
+        if Self::from_arrow(field.data_type()).as_ref() == Some(self) {
+            return field;
+        }
+        let kind = serde_json::to_string(self).expect("a type has no map");
+        field.with_metadata([(METADATA_KEY.to_owned(), kind)].into())
+    }
+
+    /// The SQL type of a field: what its metadata says, else what its Arrow type tells.
+    pub fn of(field: &Field) -> Option<Self> {
+        match field.metadata().get(METADATA_KEY) {
+            Some(kind) => serde_json::from_str(kind).ok(),
+            None => Self::from_arrow(field.data_type()),
+        }
+    }
+
+    /// The SQL type that an Arrow type stands for when nothing else is known.
+    pub fn from_arrow(data_type: &DataType) -> Option<Self> {
+        Some(match data_type {
+            DataType::Boolean => Self::Boolean,
+            DataType::Int8 | DataType::Int16 | DataType::UInt8 => Self::SmallInt,
+            DataType::Int32 | DataType::UInt16 => Self::Integer,
+            DataType::Int64 | DataType::UInt32 => Self::BigInt,
+            DataType::UInt64 => Self::Numeric(Some((20, 0))),
+            DataType::Float16 | DataType::Float32 => Self::Real,
+            DataType::Float64 => Self::Double,
+            DataType::Decimal128(precision, scale) => Self::Numeric(Some((*precision, *scale))),
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => {
+                Self::Text
+            }
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Self::Bytea,
+            DataType::Date32 | DataType::Date64 => Self::Date,
+            DataType::Time32(_) | DataType::Time64(_) => Self::Time,
+            DataType::Timestamp(_, None) => Self::Timestamp,
+            DataType::Timestamp(_, Some(_)) => Self::Timestamptz,
+            DataType::Interval(_) | DataType::Duration(_) => Self::Interval,
+            DataType::List(field)
+            | DataType::LargeList(field)
+            | DataType::FixedSizeList(field, _) => Self::Array(Box::new(Self::of(field)?)),
+            DataType::Dictionary(_, value) => Self::from_arrow(value)?,
+            _ => return None,
+        })
+    }
+}
