@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Field, SchemaRef};
 use serde::{Deserialize, Serialize};
-use stillframe_protocol::{CatalogSnapshot, CatalogVersion, Plan, Program, RelationId, Table, View};
+use stillframe_protocol::{
+    CatalogSnapshot, CatalogVersion, Plan, Program, RelationId, Table, View,
+};
 
 use crate::{Error, Type};
 
@@ -125,9 +127,7 @@ impl Catalog {
 
     /// The relation with this schema and name.
     pub fn find(&self, schema: &str, name: &str) -> Option<&Relation> {
-        self.relations
-            .values()
-            .find(|relation| relation.schema == schema && relation.name == name)
+        self.relations.values().find(|relation| relation.schema == schema && relation.name == name)
     }
 
     /// The relations that read one of `of`, directly or through others, in ascending order.
@@ -169,7 +169,9 @@ impl Relation {
         static NONE: BTreeSet<RelationId> = BTreeSet::new();
         match &self.kind {
             RelationKind::Table { .. } => &NONE,
-            RelationKind::View { reads, .. } | RelationKind::MaterializedView { reads, .. } => reads,
+            RelationKind::View { reads, .. } | RelationKind::MaterializedView { reads, .. } => {
+                reads
+            }
         }
     }
 

@@ -32,8 +32,11 @@ impl Frame {
         let grant = database.coordinator.lease(lease, TIME_TO_LIVE).await?;
         guard.keep();
         database.leases.add(lease, grant.step);
-        let frame =
-            Self { catalog: database.catalog(&grant.catalog)?, database: Arc::clone(database), grant };
+        let frame = Self {
+            catalog: database.catalog(&grant.catalog)?,
+            database: Arc::clone(database),
+            grant,
+        };
         Ok(Arc::new(frame))
     }
 

@@ -12,6 +12,7 @@ mod catalog;
 mod database;
 mod error;
 mod frame;
+mod progress;
 mod session;
 mod types;
 
@@ -19,6 +20,7 @@ pub use catalog::{Catalog, Column, Relation, RelationKind, Schema};
 pub use database::Database;
 pub use error::{Error, SqlState};
 pub use frame::Frame;
+pub use progress::Progress;
 pub use session::{
     CopyIn, Notice, OutputColumn, Parameter, Prepared, Response, Rows, Session, Statement,
     TransactionStatus,

@@ -1,13 +1,14 @@
 //! One client's session: settings, the state of its transaction, and the dispatch of statements.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast;
 use futures::stream::BoxStream;
 use stillframe_protocol::Step;
 
-use crate::{Database, Error, Type};
+use crate::{Database, Error, Progress, Type};
 
 /// A parsed statement.
 #[derive(Clone, Debug)]
@@ -113,12 +114,13 @@ pub enum TransactionStatus {
 pub struct Session {
     database: Arc<Database>,
     notices: Vec<Notice>,
+    progress: Progress,
 }
 
 impl Session {
     /// A new session.
     pub fn new(database: Arc<Database>, _user: &str) -> Self {
-        Self { database, notices: vec![] }
+        Self { database, notices: vec![], progress: Progress::default() }
     }
 
     /// Splits text into statements.
@@ -136,7 +138,35 @@ impl Session {
         Err(Error::unsupported(statement.text))
     }
 
-    /// Runs a statement.
+    /// Sets a setting as a startup packet asks, for the whole session: 42704 if there is none of
+    /// this name, 22023 if the value is none of its values.
+    pub fn set(&mut self, name: &str, _value: &str) -> Result<(), Error> {
+        Err(Error::unsupported(name))
+    }
+
+    /// The settings that a client is told at the start and whenever they change, in PostgreSQL's
+    /// spelling (`client_encoding`, `DateStyle`, `TimeZone`, ...).
+    pub fn reported_settings(&self) -> Vec<(&'static str, String)> {
+        vec![]
+    }
+
+    /// How long a statement may take; none is without end.
+    pub fn statement_timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Whether the statement under way can still be stopped, while [`Session::execute`] runs.
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// Learns that a statement failed outside of `prepare` and `execute`: while its rows were sent
+    /// or its COPY was fed, by a parameter that can't be read, or because it was stopped (its
+    /// future was dropped). An open transaction block fails with it.
+    pub fn fail(&mut self) {}
+
+    /// Runs a statement. To drop the future stops it: unless it [is
+    /// committing](Progress::is_committing) nothing of it remains.
     pub async fn execute(
         &mut self,
         prepared: &Prepared,
