@@ -9,9 +9,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{
-    CatalogVersion, Entry, Epoch, HostId, LeaseId, Program, Step, TransactionId,
-};
+use crate::{CatalogVersion, Entry, Epoch, HostId, LeaseId, Program, Step, TransactionId};
 
 /// Owns the sequence of commands, the leases, the reservations and the catalog's versions.
 ///
@@ -34,8 +32,11 @@ use crate::{
 #[async_trait]
 pub trait Coordinator: Send + Sync + fmt::Debug {
     /// Grants a lease on the common step. The same id again returns the same grant.
-    async fn lease(&self, lease: LeaseId, time_to_live: Duration)
-    -> Result<Grant, CoordinatorError>;
+    async fn lease(
+        &self,
+        lease: LeaseId,
+        time_to_live: Duration,
+    ) -> Result<Grant, CoordinatorError>;
 
     /// Prolongs leases from now by their time to live; returns those that are gone.
     async fn renew(&self, leases: Vec<(LeaseId, Step)>) -> Result<Vec<LeaseId>, CoordinatorError>;
