@@ -97,6 +97,8 @@ impl fmt::Display for RowError {
     }
 }
 
+impl std::error::Error for RowError {}
+
 /// What a host's part of each relation amounts to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statistics {

@@ -1,0 +1,4 @@
+//! Circuits on several hosts and workers in one process, against a plain model of their tables.
+
+mod cluster;
+mod tables;

@@ -1,0 +1,34 @@
+//! What can go wrong inside the engine, apart from what a row does ([`RowError`]).
+//!
+//! [`RowError`]: stillframe_protocol::RowError
+
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+use datafusion::error::DataFusionError;
+use thiserror::Error;
+
+/// Why the engine can't do what it was asked.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// A column has a type that rows can't hold.
+    #[error("type {0} cannot be stored")]
+    UnsupportedType(DataType),
+    /// Columns aren't those that a relation has: the caller's bug.
+    #[error("columns do not fit the relation: {0}")]
+    WrongColumns(String),
+    /// A program or an expression that makes no sense: the planner's bug.
+    #[error("invalid plan: {0}")]
+    InvalidPlan(String),
+    /// A row is longer than 4 GiB.
+    #[error("row is too long")]
+    RowTooLong,
+    /// Stored bytes aren't a row of their relation: our bug, or a broken disk.
+    #[error("stored row is corrupt: {0}")]
+    Corrupt(String),
+    /// Arrow can't hold or compute it.
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+    /// DataFusion can't build an expression.
+    #[error(transparent)]
+    DataFusion(#[from] DataFusionError),
+}
