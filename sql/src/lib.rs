@@ -14,6 +14,7 @@ mod error;
 mod frame;
 mod progress;
 mod session;
+mod text;
 mod types;
 
 pub use catalog::{Catalog, Column, Relation, RelationKind, Schema};
@@ -25,4 +26,5 @@ pub use session::{
     CopyIn, Notice, OutputColumn, Parameter, Prepared, Response, Rows, Session, Statement,
     TransactionStatus,
 };
+pub use text::{DateOrder, Excess, TextColumn, TextDecoder, TextFormat, TimeZone};
 pub use types::Type;

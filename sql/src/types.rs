@@ -1,5 +1,8 @@
 //! The SQL types, as PostgreSQL knows them, and the Arrow types that carry them.
 
+mod name;
+mod syntax;
+
 use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +39,16 @@ pub enum Type {
     Regclass,
     Regtype,
     Regproc,
+    Regnamespace,
+    Regrole,
+    /// `smallint`s between blanks, in catalogs.
+    Int2Vector,
+    /// `oid`s between blanks, in catalogs.
+    OidVector,
+    AclItem,
+    /// PostgreSQL's `pg_node_tree`.
+    NodeTree,
+    Xid,
     Array(Box<Type>),
     /// A literal or parameter whose type nothing has settled.
     Unknown,
@@ -52,14 +65,19 @@ impl Type {
             Self::Name => 19,
             Self::BigInt => 20,
             Self::SmallInt => 21,
+            Self::Int2Vector => 22,
             Self::Integer => 23,
             Self::Regproc => 24,
             Self::Text => 25,
             Self::Oid => 26,
+            Self::Xid => 28,
+            Self::OidVector => 30,
             Self::Json => 114,
+            Self::NodeTree => 194,
             Self::Real => 700,
             Self::Double => 701,
             Self::Unknown => 705,
+            Self::AclItem => 1033,
             Self::Char(_) => 1042,
             Self::Varchar(_) => 1043,
             Self::Date => 1082,
@@ -73,6 +91,8 @@ impl Type {
             Self::Void => 2278,
             Self::Uuid => 2950,
             Self::Jsonb => 3802,
+            Self::Regnamespace => 4089,
+            Self::Regrole => 4096,
             Self::Array(element) => match element.as_ref() {
                 Self::Boolean => 1000,
                 Self::Bytea => 1001,
@@ -80,7 +100,13 @@ impl Type {
                 Self::Name => 1003,
                 Self::SmallInt => 1005,
                 Self::Integer => 1007,
-                Self::Text | Self::Unknown | Self::Void | Self::Array(_) => 1009,
+                Self::Text | Self::Unknown | Self::Void | Self::NodeTree | Self::Array(_) => 1009,
+                Self::Int2Vector => 1006,
+                Self::Xid => 1011,
+                Self::OidVector => 1013,
+                Self::AclItem => 1034,
+                Self::Regnamespace => 4090,
+                Self::Regrole => 4097,
                 Self::Regproc => 1008,
                 Self::Char(_) => 1014,
                 Self::Varchar(_) => 1015,
@@ -115,8 +141,12 @@ impl Type {
             | Self::Regclass
             | Self::Regtype
             | Self::Regproc
+            | Self::Regnamespace
+            | Self::Regrole
+            | Self::Xid
             | Self::Void => 4,
             Self::BigInt | Self::Double | Self::Time | Self::Timestamp | Self::Timestamptz => 8,
+            Self::AclItem => 12,
             Self::Interval | Self::Uuid => 16,
             Self::Name => 64,
             Self::Unknown => -2,
@@ -127,6 +157,9 @@ impl Type {
             | Self::Bytea
             | Self::Json
             | Self::Jsonb
+            | Self::Int2Vector
+            | Self::OidVector
+            | Self::NodeTree
             | Self::Array(_) => -1,
         }
     }
@@ -163,6 +196,8 @@ impl Type {
             | Self::Uuid
             | Self::Json
             | Self::Jsonb
+            | Self::AclItem
+            | Self::NodeTree
             | Self::Unknown => DataType::Utf8,
             Self::Bytea => DataType::Binary,
             Self::Date => DataType::Date32,
@@ -170,7 +205,15 @@ impl Type {
             Self::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
             Self::Timestamptz => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
             Self::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
-            Self::Oid | Self::Regclass | Self::Regtype | Self::Regproc => DataType::Int64,
+            Self::Oid
+            | Self::Regclass
+            | Self::Regtype
+            | Self::Regproc
+            | Self::Regnamespace
+            | Self::Regrole
+            | Self::Xid => DataType::Int64,
+            Self::Int2Vector => DataType::new_list(DataType::Int16, true),
+            Self::OidVector => DataType::new_list(DataType::Int64, true),
             Self::Array(element) => DataType::new_list(element.arrow(), true),
             Self::Void => DataType::Null,
         }

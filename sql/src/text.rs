@@ -1,0 +1,69 @@
+//! Values as PostgreSQL writes and reads them in text.
+//!
+//! [`TextColumn`] writes: the values of one Arrow array, one at a time, into a buffer that the
+//! caller reuses. [`TextDecoder`] reads: text, one value at a time, into a new Arrow array.
+//! Everything here is about one value; nothing knows rows, the wire, or COPY's escapes.
+
+mod calendar;
+mod date;
+mod decode;
+mod encode;
+mod float;
+mod integer;
+mod interval;
+mod list;
+mod moment;
+mod numeric;
+mod uuid;
+mod zone;
+
+pub use decode::{Excess, TextDecoder};
+pub use encode::TextColumn;
+pub use zone::TimeZone;
+
+pub(crate) use numeric::MAX_PRECISION;
+
+use crate::{Error, SqlState};
+
+/// How the session wants its values written and read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextFormat {
+    /// `TimeZone`: where `timestamptz` is shown, and how a moment without an offset is read.
+    pub time_zone: TimeZone,
+    /// The order of `DateStyle`: how `1/2/2024` is read. Dates are always written as ISO.
+    pub date_order: DateOrder,
+    /// `extra_float_digits`: above 0 floats are written so that they read back the same.
+    pub extra_float_digits: i32,
+}
+
+impl Default for TextFormat {
+    fn default() -> Self {
+        Self {
+            time_zone: TimeZone::default(),
+            date_order: DateOrder::MonthDayYear,
+            extra_float_digits: 1,
+        }
+    }
+}
+
+/// The order of the fields in a date that doesn't start with its year.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DateOrder {
+    /// `MDY`.
+    MonthDayYear,
+    /// `DMY`.
+    DayMonthYear,
+    /// `YMD`.
+    YearMonthDay,
+}
+
+/// 22P02: the text isn't one of the type's.
+pub(crate) fn invalid_syntax(kind: &str, text: &str) -> Error {
+    let message = format!("invalid input syntax for type {kind}: \"{text}\"");
+    Error::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
+}
+
+/// What `isspace` means in PostgreSQL's input functions.
+fn trim(text: &str) -> &str {
+    text.trim_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r'])
+}
