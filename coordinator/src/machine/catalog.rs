@@ -1,0 +1,75 @@
+//! Versions of the catalog and the programs beside them.
+//!
+//! The head is the newest accepted version, whose step may still be under way; what changes start
+//! from. The current version is that of the common step; what leases show. What the bytes mean only
+//! front ends know.
+
+use std::sync::Arc;
+
+use stillframe_protocol::{CatalogSnapshot, CatalogVersion, CoordinatorError, Program};
+
+use super::Defect;
+
+/// The current version and the head.
+#[derive(Debug)]
+pub(super) struct Catalog {
+    defect: Defect,
+    current: CatalogSnapshot,
+    running: Arc<Program>,
+    head: CatalogSnapshot,
+    program: Arc<Program>,
+}
+
+impl Catalog {
+    pub(super) fn new(defect: Defect) -> Self {
+        let empty = CatalogSnapshot { version: CatalogVersion(0), bytes: Arc::from([]) };
+        let program = Arc::new(Program::default());
+        Self { defect, current: empty.clone(), running: Arc::clone(&program), head: empty, program }
+    }
+
+    /// The version of the common step.
+    pub(super) fn current(&self) -> &CatalogSnapshot {
+        if self.defect.is(Defect::ShowsCatalogEarly) { &self.head } else { &self.current }
+    }
+
+    /// The newest accepted version.
+    pub(super) fn head(&self) -> &CatalogSnapshot {
+        &self.head
+    }
+
+    /// What the circuit computes once the head has taken effect.
+    pub(super) fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// Whether the head needs another circuit than the one that runs.
+    pub(super) fn needs_replacement(&self) -> bool {
+        self.program != self.running
+    }
+
+    /// Makes a new head, if it was made from this one.
+    pub(super) fn accept(
+        &mut self,
+        base: CatalogVersion,
+        bytes: Arc<[u8]>,
+        program: Program,
+    ) -> Result<(), CoordinatorError> {
+        if base != self.head.version && !self.defect.is(Defect::MergesBlindly) {
+            return Err(CoordinatorError::CatalogChanged);
+        }
+        self.head = CatalogSnapshot { version: self.head.version.next(), bytes };
+        self.program = Arc::new(program);
+        Ok(())
+    }
+
+    /// Learns that a version has taken effect on all hosts.
+    pub(super) fn took_effect(&mut self, catalog: CatalogSnapshot, program: Arc<Program>) {
+        self.current = catalog;
+        self.running = program;
+    }
+
+    /// What leases show was accepted.
+    pub(super) fn current_is_not_ahead_of_head(&self) -> bool {
+        self.current.version <= self.head.version
+    }
+}
