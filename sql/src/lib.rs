@@ -21,7 +21,7 @@ pub use catalog::{Catalog, Column, Relation, RelationKind, Schema};
 pub use database::Database;
 pub use error::{Error, SqlState};
 pub use frame::Frame;
-pub use progress::Progress;
+pub use progress::{Committing, Progress};
 pub use session::{
     CopyIn, Notice, OutputColumn, Parameter, Prepared, Response, Rows, Session, Statement,
     TransactionStatus,

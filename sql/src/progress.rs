@@ -21,7 +21,7 @@ impl Progress {
 
     /// Marks the effect as under way until the answer drops.
     #[must_use]
-    pub(crate) fn commit(&self) -> Committing {
+    pub fn commit(&self) -> Committing {
         self.committing.store(true, Ordering::Release);
         Committing { committing: Arc::clone(&self.committing) }
     }
@@ -29,7 +29,7 @@ impl Progress {
 
 /// Lives while a commit waits for its outcome.
 #[derive(Debug)]
-pub(crate) struct Committing {
+pub struct Committing {
     committing: Arc<AtomicBool>,
 }
 

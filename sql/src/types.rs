@@ -129,6 +129,49 @@ impl Type {
         }
     }
 
+    /// The type with this OID, without a modifier; none if there is no such type here. Without a
+    /// length `char` is text.
+    pub fn from_oid(oid: u32) -> Option<Self> {
+        if oid == Self::Char(1).oid() {
+            return Some(Self::Text);
+        }
+        let scalars = [
+            Self::Boolean,
+            Self::Bytea,
+            Self::InternalChar,
+            Self::Name,
+            Self::BigInt,
+            Self::SmallInt,
+            Self::Integer,
+            Self::Regproc,
+            Self::Text,
+            Self::Oid,
+            Self::Json,
+            Self::Real,
+            Self::Double,
+            Self::Unknown,
+            Self::Varchar(None),
+            Self::Date,
+            Self::Time,
+            Self::Timestamp,
+            Self::Timestamptz,
+            Self::Interval,
+            Self::Numeric(None),
+            Self::Regclass,
+            Self::Regtype,
+            Self::Void,
+            Self::Uuid,
+            Self::Jsonb,
+        ];
+        scalars.into_iter().find_map(|scalar| {
+            if scalar.oid() == oid {
+                return Some(scalar);
+            }
+            let array = Self::Array(Box::new(scalar));
+            (array.oid() == oid).then_some(array)
+        })
+    }
+
     /// Bytes of a value in PostgreSQL; -1 if they vary.
     pub fn length(&self) -> i16 {
         match self {

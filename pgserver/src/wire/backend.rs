@@ -1,0 +1,148 @@
+//! What a connection needs of the session behind it; tests put a scripted one in its place.
+
+use std::future::Future;
+use std::time::Duration;
+
+use stillframe_sql::{
+    CopyIn, Error, Notice, OutputColumn, Parameter, Prepared, Progress, Response, Rows, Session,
+    Statement, TransactionStatus, Type,
+};
+
+/// A session, as the wire sees it. Contracts are those of [`Session`].
+pub(crate) trait Backend: Send + 'static {
+    /// A parsed statement.
+    type Statement: Send + 'static;
+    /// A planned statement.
+    type Prepared: Send + Sync + 'static;
+    /// A COPY under way.
+    type CopyIn: Send + 'static;
+
+    fn parse(&self, text: &str) -> Result<Vec<Self::Statement>, Error>;
+
+    fn prepare(
+        &mut self,
+        statement: Self::Statement,
+        declared: &[Option<Type>],
+    ) -> impl Future<Output = Result<Self::Prepared, Error>> + Send;
+
+    fn parameters(prepared: &Self::Prepared) -> &[Type];
+
+    fn columns(prepared: &Self::Prepared) -> Option<&[OutputColumn]>;
+
+    fn execute(
+        &mut self,
+        prepared: &Self::Prepared,
+        parameters: Vec<Parameter>,
+    ) -> impl Future<Output = Result<Answer<Self::CopyIn>, Error>> + Send;
+
+    fn copy_columns(copy: &Self::CopyIn) -> usize;
+
+    fn copy_write(
+        copy: &mut Self::CopyIn,
+        data: &[u8],
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    fn copy_finish(copy: Self::CopyIn) -> impl Future<Output = Result<String, Error>> + Send;
+
+    fn fail(&mut self);
+
+    fn status(&self) -> TransactionStatus;
+
+    fn take_notices(&mut self) -> Vec<Notice>;
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Error>;
+
+    fn reported_settings(&self) -> Vec<(&'static str, String)>;
+
+    fn statement_timeout(&self) -> Option<Duration>;
+
+    fn progress(&self) -> Progress;
+}
+
+/// What a statement answers.
+pub(crate) enum Answer<C> {
+    /// Rows, as they come.
+    Rows(Rows),
+    /// Done, with its command tag.
+    Complete(String),
+    /// The data of a COPY is wanted.
+    CopyIn(C),
+}
+
+impl Backend for Session {
+    type Statement = Statement;
+    type Prepared = Prepared;
+    type CopyIn = CopyIn;
+
+    fn parse(&self, text: &str) -> Result<Vec<Statement>, Error> {
+        Self::parse(self, text)
+    }
+
+    async fn prepare(
+        &mut self,
+        statement: Statement,
+        declared: &[Option<Type>],
+    ) -> Result<Prepared, Error> {
+        Self::prepare(self, statement, declared).await
+    }
+
+    fn parameters(prepared: &Prepared) -> &[Type] {
+        prepared.parameters()
+    }
+
+    fn columns(prepared: &Prepared) -> Option<&[OutputColumn]> {
+        prepared.columns()
+    }
+
+    async fn execute(
+        &mut self,
+        prepared: &Prepared,
+        parameters: Vec<Parameter>,
+    ) -> Result<Answer<CopyIn>, Error> {
+        Ok(match Self::execute(self, prepared, parameters).await? {
+            Response::Rows(rows) => Answer::Rows(rows),
+            Response::Complete { tag } => Answer::Complete(tag),
+            Response::CopyIn(copy) => Answer::CopyIn(copy),
+        })
+    }
+
+    fn copy_columns(copy: &CopyIn) -> usize {
+        copy.columns
+    }
+
+    async fn copy_write(copy: &mut CopyIn, data: &[u8]) -> Result<(), Error> {
+        copy.write(data).await
+    }
+
+    async fn copy_finish(copy: CopyIn) -> Result<String, Error> {
+        copy.finish().await
+    }
+
+    fn fail(&mut self) {
+        Self::fail(self);
+    }
+
+    fn status(&self) -> TransactionStatus {
+        self.transaction_status()
+    }
+
+    fn take_notices(&mut self) -> Vec<Notice> {
+        Self::take_notices(self)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        Self::set(self, name, value)
+    }
+
+    fn reported_settings(&self) -> Vec<(&'static str, String)> {
+        Self::reported_settings(self)
+    }
+
+    fn statement_timeout(&self) -> Option<Duration> {
+        Self::statement_timeout(self)
+    }
+
+    fn progress(&self) -> Progress {
+        Self::progress(self)
+    }
+}

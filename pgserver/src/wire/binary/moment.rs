@@ -1,0 +1,99 @@
+//! Dates and moments: PostgreSQL's binary format counts from 2000, Arrow from 1970.
+//!
+//! The ends of a type's range stand for infinity in both.
+
+use chrono::{Datelike, NaiveDate};
+use stillframe_sql::{Error, SqlState};
+
+const EPOCH_DAYS: i32 = 10_957;
+const DAY_US: i64 = 86_400_000_000;
+const EPOCH_US: i64 = EPOCH_DAYS as i64 * DAY_US;
+/// 1970-01-01, counted from the first day of the year 1.
+const UNIX_EPOCH_FROM_CE: i32 = 719_163;
+
+/// Days since 2000, of days since 1970.
+pub(super) fn date_since_2000(days: i32) -> Result<i32, Error> {
+    match days {
+        i32::MIN | i32::MAX => Ok(days),
+        days => days.checked_sub(EPOCH_DAYS).ok_or_else(out_of_range),
+    }
+}
+
+/// Microseconds since 2000, of microseconds since 1970.
+pub(super) fn since_2000(moment_us: i64) -> Result<i64, Error> {
+    match moment_us {
+        i64::MIN | i64::MAX => Ok(moment_us),
+        moment_us => moment_us.checked_sub(EPOCH_US).ok_or_else(out_of_range),
+    }
+}
+
+/// The text of days since 2000.
+pub(super) fn date(days: i32) -> Result<String, Error> {
+    match days {
+        i32::MIN => Ok("-infinity".to_owned()),
+        i32::MAX => Ok("infinity".to_owned()),
+        days => {
+            let (date, era) = civil(days.into())?;
+            Ok(format!("{date}{era}"))
+        }
+    }
+}
+
+/// The text of microseconds since 2000, with an offset after the time.
+pub(super) fn timestamp(moment_us: i64, offset: &str) -> Result<String, Error> {
+    match moment_us {
+        i64::MIN => Ok("-infinity".to_owned()),
+        i64::MAX => Ok("infinity".to_owned()),
+        moment_us => {
+            let (date, era) = civil(moment_us.div_euclid(DAY_US))?;
+            let time = time(moment_us.rem_euclid(DAY_US)).ok_or_else(out_of_range)?;
+            Ok(format!("{date} {time}{offset}{era}"))
+        }
+    }
+}
+
+/// The text of microseconds since midnight; none if there are too many for a day.
+pub(super) fn time(us: i64) -> Option<String> {
+    if !(0..=DAY_US).contains(&us) {
+        return None;
+    }
+    let (hours, minutes) = (us / 3_600_000_000, us / 60_000_000 % 60);
+    let (seconds, us) = (us / 1_000_000 % 60, us % 1_000_000);
+    Some(format!("{hours:02}:{minutes:02}:{seconds:02}.{us:06}"))
+}
+
+/// The date and the era's suffix of days since 2000.
+fn civil(days: i64) -> Result<(String, &'static str), Error> {
+    let from_ce = days + i64::from(EPOCH_DAYS + UNIX_EPOCH_FROM_CE);
+    let date = i32::try_from(from_ce)
+        .ok()
+        .and_then(NaiveDate::from_num_days_from_ce_opt)
+        .ok_or_else(out_of_range)?;
+    // There is no year 0: it is 1 BC.
+    let (year, era) = match date.year() {
+        year @ 1.. => (year, ""),
+        year => (1 - year, " BC"),
+    };
+    Ok((format!("{year:04}-{:02}-{:02}", date.month(), date.day()), era))
+}
+
+fn out_of_range() -> Error {
+    Error::new(SqlState::DATETIME_FIELD_OVERFLOW, "date is out of range")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_era_is_told() {
+        assert_eq!(date(-730_120).unwrap(), "0001-12-31 BC");
+        assert_eq!(date(-730_119).unwrap(), "0001-01-01");
+    }
+
+    #[test]
+    fn the_fraction_of_an_early_moment_counts_forward() {
+        assert_eq!(timestamp(-1, "").unwrap(), "1999-12-31 23:59:59.999999");
+        assert_eq!(timestamp(i64::MIN, "+00").unwrap(), "-infinity");
+    }
+}

@@ -1,0 +1,165 @@
+//! Values of Arrow arrays in binary format.
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType, Time64MicrosecondType,
+    TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type,
+};
+use bytes::{BufMut, BytesMut};
+use stillframe_sql::{Error, Type};
+
+use super::super::rows::patch_length;
+use super::{moment, numeric};
+
+/// Adds a value that isn't NULL, without its length.
+pub(in super::super) fn write(
+    kind: &Type,
+    values: &ArrayRef,
+    row: usize,
+    buffer: &mut BytesMut,
+) -> Result<(), Error> {
+    match kind {
+        Type::Boolean => buffer.put_u8(boolean(values, row)?.into()),
+        Type::SmallInt => buffer.put_i16(narrow(integer(values, row)?)?),
+        Type::Integer => buffer.put_i32(narrow(integer(values, row)?)?),
+        Type::BigInt => buffer.put_i64(integer(values, row)?),
+        Type::Oid | Type::Regclass | Type::Regtype | Type::Regproc => {
+            buffer.put_u32(narrow(integer(values, row)?)?);
+        }
+        Type::Real => buffer.put_f32(primitive::<Float32Type>(values, row)?),
+        Type::Double => buffer.put_f64(primitive::<Float64Type>(values, row)?),
+        Type::Numeric(_) => write_numeric(values, row, buffer)?,
+        Type::Text
+        | Type::Varchar(_)
+        | Type::Char(_)
+        | Type::Name
+        | Type::InternalChar
+        | Type::Json
+        | Type::Unknown => buffer.put_slice(text(values, row)?.as_bytes()),
+        Type::Jsonb => {
+            // The version of jsonb's binary format.
+            buffer.put_u8(1);
+            buffer.put_slice(text(values, row)?.as_bytes());
+        }
+        Type::Uuid => buffer.put_slice(&uuid(text(values, row)?)?),
+        Type::Bytea => buffer.put_slice(bytes(values, row)?),
+        Type::Date => {
+            buffer.put_i32(moment::date_since_2000(primitive::<Date32Type>(values, row)?)?);
+        }
+        Type::Time => {
+            buffer.put_i64(primitive::<Time64MicrosecondType>(values, row)?);
+        }
+        Type::Timestamp | Type::Timestamptz => {
+            buffer
+                .put_i64(moment::since_2000(primitive::<TimestampMicrosecondType>(values, row)?)?);
+        }
+        Type::Interval => {
+            let interval = primitive::<IntervalMonthDayNanoType>(values, row)?;
+            buffer.put_i64(interval.nanoseconds / 1000);
+            buffer.put_i32(interval.days);
+            buffer.put_i32(interval.months);
+        }
+        Type::Array(element) => write_array(element, values, row, buffer)?,
+        Type::Void => {}
+    }
+    Ok(())
+}
+
+fn integer(values: &ArrayRef, row: usize) -> Result<i64, Error> {
+    Ok(match values.data_type() {
+        DataType::Int8 => primitive::<Int8Type>(values, row)?.into(),
+        DataType::Int16 => primitive::<Int16Type>(values, row)?.into(),
+        DataType::Int32 => primitive::<Int32Type>(values, row)?.into(),
+        DataType::Int64 => primitive::<Int64Type>(values, row)?,
+        DataType::UInt8 => primitive::<UInt8Type>(values, row)?.into(),
+        DataType::UInt16 => primitive::<UInt16Type>(values, row)?.into(),
+        DataType::UInt32 => primitive::<UInt32Type>(values, row)?.into(),
+        _ => return Err(odd(values)),
+    })
+}
+
+fn boolean(values: &ArrayRef, row: usize) -> Result<bool, Error> {
+    Ok(values.as_boolean_opt().ok_or_else(|| odd(values))?.value(row))
+}
+
+fn primitive<T: ArrowPrimitiveType>(values: &ArrayRef, row: usize) -> Result<T::Native, Error> {
+    Ok(values.as_primitive_opt::<T>().ok_or_else(|| odd(values))?.value(row))
+}
+
+fn narrow<T: TryFrom<i64>>(value: i64) -> Result<T, Error> {
+    T::try_from(value).map_err(|_| Error::internal(format!("{value} is out of its type's range")))
+}
+
+fn text(values: &ArrayRef, row: usize) -> Result<&str, Error> {
+    Ok(match values.data_type() {
+        DataType::Utf8 => values.as_string::<i32>().value(row),
+        DataType::LargeUtf8 => values.as_string::<i64>().value(row),
+        DataType::Utf8View => values.as_string_view().value(row),
+        _ => return Err(odd(values)),
+    })
+}
+
+fn bytes(values: &ArrayRef, row: usize) -> Result<&[u8], Error> {
+    Ok(match values.data_type() {
+        DataType::Binary => values.as_binary::<i32>().value(row),
+        DataType::LargeBinary => values.as_binary::<i64>().value(row),
+        DataType::BinaryView => values.as_binary_view().value(row),
+        _ => return Err(odd(values)),
+    })
+}
+
+fn write_numeric(values: &ArrayRef, row: usize, buffer: &mut BytesMut) -> Result<(), Error> {
+    let DataType::Decimal128(_, scale) = values.data_type() else { return Err(odd(values)) };
+    let scale = u16::try_from(*scale).map_err(|_| odd(values))?;
+    numeric::write(primitive::<Decimal128Type>(values, row)?, scale, buffer);
+    Ok(())
+}
+
+fn uuid(text: &str) -> Result<[u8; 16], Error> {
+    let digits: String = text.chars().filter(|character| *character != '-').collect();
+    u128::from_str_radix(&digits, 16)
+        .map(u128::to_be_bytes)
+        .map_err(|_| Error::internal("a uuid has other characters than hexadecimal digits"))
+}
+
+fn write_array(
+    element: &Type,
+    values: &ArrayRef,
+    row: usize,
+    buffer: &mut BytesMut,
+) -> Result<(), Error> {
+    if let Type::Array(_) = element {
+        return Err(Error::unsupported("an array of several dimensions in binary format"));
+    }
+    let items = match values.data_type() {
+        DataType::List(_) => values.as_list::<i32>().value(row),
+        DataType::LargeList(_) => values.as_list::<i64>().value(row),
+        DataType::FixedSizeList(..) => values.as_fixed_size_list().value(row),
+        _ => return Err(odd(values)),
+    };
+    buffer.put_i32(i32::from(!items.is_empty()));
+    buffer.put_i32(i32::from(items.null_count() > 0));
+    buffer.put_u32(element.oid());
+    if items.is_empty() {
+        return Ok(());
+    }
+    buffer.put_i32(i32::try_from(items.len()).map_err(|_| odd(values))?);
+    // The first element's subscript.
+    buffer.put_i32(1);
+    for item in 0..items.len() {
+        if items.is_null(item) {
+            buffer.put_i32(-1);
+            continue;
+        }
+        let start = buffer.len();
+        buffer.put_u32(0);
+        write(element, &items, item, buffer)?;
+        patch_length(buffer, start, buffer.len() - start - 4)?;
+    }
+    Ok(())
+}
+
+fn odd(values: &ArrayRef) -> Error {
+    Error::internal(format!("a value comes as {}, which its type doesn't", values.data_type()))
+}

@@ -1,0 +1,59 @@
+//! COPY FROM STDIN: the client sends data, in pieces that are cut anywhere.
+
+use pgwire::messages::copy::CopyInResponse;
+use stillframe_sql::{Error, SqlState};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+
+use super::backend::Backend;
+use super::connection::Connection;
+use super::frontend::{Message, violation};
+use super::incoming::{Ended, Interruption};
+
+/// The format code of text, for the whole and for each column.
+const TEXT: i16 = 0;
+
+impl<B, R, W> Connection<B, R, W>
+where
+    B: Backend,
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    /// Takes the data of a COPY; returns the command tag. When it fails nothing remains.
+    pub(super) async fn copy_in(
+        &mut self,
+        mut copy: B::CopyIn,
+        deadline: Option<Instant>,
+    ) -> Result<String, Interruption> {
+        let columns = B::copy_columns(&copy);
+        let count = i16::try_from(columns)
+            .map_err(|_| Error::new(SqlState::TOO_MANY_COLUMNS, "too many columns"))?;
+        self.outgoing.put(&CopyInResponse::new(0, count, vec![TEXT; columns]))?;
+        self.flush().await?;
+        loop {
+            let frame = self.incoming.next_of_copy(deadline).await?;
+            let kind = frame.kind;
+            match Message::read(frame)? {
+                Message::CopyData(data) => {
+                    let written = B::copy_write(&mut copy, &data);
+                    self.incoming.attend(deadline, written).await??;
+                }
+                Message::CopyDone => {
+                    return Ok(self.incoming.attend(deadline, B::copy_finish(copy)).await??);
+                }
+                Message::CopyFail(reason) => {
+                    let message = format!("COPY from stdin failed: {reason}");
+                    return Err(Error::new(SqlState::QUERY_CANCELED, message).into());
+                }
+                // A client may end its request before it knows that data is wanted.
+                Message::Flush | Message::Sync => {}
+                Message::Terminate => return Err(Ended::Terminated.into()),
+                _ => {
+                    let message =
+                        format!("unexpected message type 0x{kind:02X} during COPY from stdin");
+                    return Err(violation(message).into());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The simple protocol: text with any number of statements, each answered before the next runs.
+
+use std::num::NonZeroUsize;
+
+use arrow::record_batch::RecordBatch;
+use futures::{FutureExt, StreamExt};
+use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
+use stillframe_sql::{Error, Rows};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+
+use super::backend::{Answer, Backend};
+use super::connection::Connection;
+use super::incoming::{Ended, Interruption, deadline};
+use super::rows::{Format, RowWriter, check_width, description};
+
+impl From<Error> for Interruption {
+    fn from(error: Error) -> Self {
+        Self::Statement(error)
+    }
+}
+
+impl From<Ended> for Interruption {
+    fn from(ended: Ended) -> Self {
+        Self::Connection(ended)
+    }
+}
+
+impl<B, R, W> Connection<B, R, W>
+where
+    B: Backend,
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    /// Runs all statements of a text, up to the first that fails.
+    pub(super) async fn query(&mut self, text: &str) -> Result<(), Interruption> {
+        self.extended.forget_unnamed();
+        let statements = self.session.parse(text)?;
+        if statements.is_empty() {
+            self.outgoing.put(&EmptyQueryResponse::new())?;
+        }
+        for statement in statements {
+            self.simple_statement(statement).await?;
+        }
+        Ok(())
+    }
+
+    async fn simple_statement(&mut self, statement: B::Statement) -> Result<(), Interruption> {
+        let deadline = deadline(self.session.statement_timeout());
+        let prepared = self.session.prepare(statement, &[]);
+        let prepared = self.incoming.attend(deadline, prepared).await??;
+        let answer = self.session.execute(&prepared, vec![]);
+        match self.incoming.attend(deadline, answer).await?? {
+            Answer::Complete(tag) => self.complete(tag),
+            Answer::CopyIn(copy) => {
+                let tag = self.copy_in(copy, deadline).await?;
+                self.complete(tag)
+            }
+            Answer::Rows(rows) => {
+                check_width(&rows.columns)?;
+                self.outgoing.put(&description(&rows.columns, None))?;
+                let mut cursor = Cursor::new(rows);
+                self.send_rows(&mut cursor, None, None, deadline).await?;
+                self.complete_rows(&cursor)
+            }
+        }
+    }
+
+    /// Sends rows up to a number of them or to the end.
+    pub(super) async fn send_rows(
+        &mut self,
+        cursor: &mut Cursor,
+        formats: Option<&[Format]>,
+        rows_max: Option<NonZeroUsize>,
+        deadline: Option<Instant>,
+    ) -> Result<Fetched, Interruption> {
+        cursor.sent = 0;
+        loop {
+            let rest = rows_max.map_or(usize::MAX, |max| max.get() - cursor.sent);
+            if rest == 0 {
+                return Ok(Fetched::Suspended);
+            }
+            if let Some((batch, from)) = cursor.batch.take() {
+                let writer = RowWriter::new(&batch, &cursor.rows.columns, formats)?;
+                let to = writer.rows().min(from.saturating_add(rest));
+                let mut next = from;
+                while next < to {
+                    next = writer.write(next, to, &mut self.outgoing.buffer)?;
+                    if self.outgoing.is_full() {
+                        self.send(deadline).await?;
+                    }
+                }
+                cursor.sent += to - from;
+                if to < writer.rows() {
+                    cursor.batch = Some((batch, to));
+                }
+                continue;
+            }
+            match self.next_batch(cursor, deadline).await? {
+                Some(batch) => cursor.batch = Some((batch?, 0)),
+                None => return Ok(Fetched::All),
+            }
+        }
+    }
+
+    /// The next batch of a result. What was gathered is sent if it takes time to come.
+    async fn next_batch(
+        &mut self,
+        cursor: &mut Cursor,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Result<RecordBatch, Error>>, Interruption> {
+        if let Some(next) = cursor.rows.batches.next().now_or_never() {
+            // It is there already, but the statement may be unwanted all the same.
+            return self.incoming.attend(deadline, std::future::ready(next)).await;
+        }
+        self.send(deadline).await?;
+        self.incoming.attend(deadline, cursor.rows.batches.next()).await
+    }
+
+    /// Sends what there is, as a part of the statement: it ends when the statement is stopped.
+    async fn send(&mut self, deadline: Option<Instant>) -> Result<(), Interruption> {
+        self.incoming.attend(deadline, self.outgoing.flush()).await?.map_err(Ended::from)?;
+        Ok(())
+    }
+
+    /// Ends the answer of a statement that returns rows.
+    pub(super) fn complete_rows(&mut self, cursor: &Cursor) -> Result<(), Interruption> {
+        if let Some(told) = cursor.rows.step.and_then(|step| self.parameters.step(step)) {
+            self.outgoing.put(&told)?;
+        }
+        self.complete(match cursor.rows.tag {
+            // As in PostgreSQL, these don't count their rows.
+            tag @ ("SHOW" | "EXPLAIN") => tag.to_owned(),
+            tag => format!("{tag} {}", cursor.sent),
+        })
+    }
+
+    /// Ends the answer of a statement.
+    pub(super) fn complete(&mut self, tag: String) -> Result<(), Interruption> {
+        self.tell_notices()?;
+        self.outgoing.put(&CommandComplete::new(tag))?;
+        Ok(())
+    }
+}
+
+/// A result that is being sent. It holds its lease until it is dropped.
+pub(super) struct Cursor {
+    rows: Rows,
+    /// A batch under way, and its next row.
+    batch: Option<(RecordBatch, usize)>,
+    /// How many rows the last fetch has sent.
+    sent: usize,
+}
+
+impl Cursor {
+    pub(super) fn new(rows: Rows) -> Self {
+        Self { rows, batch: None, sent: 0 }
+    }
+
+    pub(super) fn tag(&self) -> &'static str {
+        self.rows.tag
+    }
+}
+
+/// How a fetch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fetched {
+    /// All that was asked for was sent; there may be more.
+    Suspended,
+    /// There is no more.
+    All,
+}
