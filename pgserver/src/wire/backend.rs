@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stillframe_sql::{
     CopyIn, Error, Notice, OutputColumn, Parameter, Prepared, Progress, Response, Rows, Session,
-    Statement, TransactionStatus, Type,
+    Statement, TextFormat, TransactionStatus, Type,
 };
 
 /// A session, as the wire sees it. Contracts are those of [`Session`].
@@ -55,6 +55,9 @@ pub(crate) trait Backend: Send + 'static {
     fn reported_settings(&self) -> Vec<(&'static str, String)>;
 
     fn statement_timeout(&self) -> Option<Duration>;
+
+    /// How values are written now.
+    fn text_format(&self) -> TextFormat;
 
     fn progress(&self) -> Progress;
 }
@@ -140,6 +143,10 @@ impl Backend for Session {
 
     fn statement_timeout(&self) -> Option<Duration> {
         Self::statement_timeout(self)
+    }
+
+    fn text_format(&self) -> TextFormat {
+        TextFormat::default()
     }
 
     fn progress(&self) -> Progress {

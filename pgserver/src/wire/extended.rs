@@ -253,9 +253,8 @@ where
     ) -> Result<(), Interruption> {
         let mut cursor = match mem::replace(&mut portal.state, State::Spent) {
             State::Bound(parameters) => {
-                let planned = Arc::clone(&portal.planned);
-                let width = portal.formats.len();
-                match self.start_portal(&planned, width, parameters, deadline).await? {
+                let (planned, formats) = (Arc::clone(&portal.planned), portal.formats.clone());
+                match self.start_portal(&planned, formats, parameters, deadline).await? {
                     Some(cursor) => cursor,
                     None => return Ok(()),
                 }
@@ -271,7 +270,7 @@ where
                 return Err(Error::new(state, message).into());
             }
         };
-        let fetched = self.send_rows(&mut cursor, Some(&portal.formats), rows_max, deadline);
+        let fetched = self.send_rows(&mut cursor, rows_max, deadline);
         match fetched.await? {
             Fetched::Suspended => {
                 self.outgoing.put(&PortalSuspended::new())?;
@@ -289,7 +288,7 @@ where
     async fn start_portal(
         &mut self,
         planned: &Planned<B>,
-        width: usize,
+        formats: Vec<Format>,
         parameters: Vec<Parameter>,
         deadline: Option<Instant>,
     ) -> Result<Option<Cursor>, Interruption> {
@@ -305,11 +304,11 @@ where
         match self.incoming.attend(deadline, answer).await?? {
             Answer::Rows(rows) => {
                 check_width(&rows.columns)?;
-                if rows.columns.len() != width {
+                if rows.columns.len() != formats.len() {
                     let message = "cached plan must not change result type";
                     return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message).into());
                 }
-                return Ok(Some(Cursor::new(rows)));
+                return Ok(Some(Cursor::new(rows, formats, self.session.text_format())));
             }
             Answer::Complete(tag) => self.complete(tag)?,
             Answer::CopyIn(copy) => {

@@ -1,10 +1,12 @@
 //! Rows to DataRow messages, in the format that the client has asked for by column.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef};
 use arrow::record_batch::RecordBatch;
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::data::{FieldDescription, RowDescription};
-use stillframe_sql::{Error, OutputColumn, SqlState, Type};
+use stillframe_sql::{Error, OutputColumn, SqlState, TextColumn, TextFormat, Type};
 
 use super::binary;
 use super::frontend::violation;
@@ -13,7 +15,9 @@ use super::outgoing::PIECE_BYTES;
 /// How many columns a result may have, as in PostgreSQL.
 const COLUMNS_MAX: usize = 1664;
 /// How long a message may be.
-const ROW_BYTES_MAX: usize = 0x3fff_fffe;
+const ROW_BYTES_MAX: u32 = 0x3fff_fffe;
+/// The length that stands for NULL.
+const NULL: i32 = -1;
 
 /// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,38 +86,44 @@ pub(super) fn check_width(columns: &[OutputColumn]) -> Result<(), Error> {
     Err(Error::new(SqlState::TOO_MANY_COLUMNS, message))
 }
 
+/// What all rows of a result have in common.
+pub(super) struct Layout {
+    pub(super) columns: Vec<OutputColumn>,
+    /// By column.
+    pub(super) formats: Vec<Format>,
+    /// How values are written in text.
+    pub(super) text: TextFormat,
+}
+
 /// Writes the rows of one batch.
 pub(super) struct RowWriter {
     columns: Vec<Column>,
     rows: usize,
+    /// A value that is being written.
+    scratch: Vec<u8>,
 }
 
-struct Column {
-    values: ArrayRef,
-    kind: Type,
-    format: Format,
+enum Column {
+    Text(TextColumn),
+    Binary(Type, ArrayRef),
 }
 
 impl RowWriter {
-    pub(super) fn new(
-        batch: &RecordBatch,
-        columns: &[OutputColumn],
-        formats: Option<&[Format]>,
-    ) -> Result<Self, Error> {
-        if batch.num_columns() != columns.len() {
-            return Err(Error::internal(format!(
-                "a result of {} columns has a batch of {}",
-                columns.len(),
-                batch.num_columns()
-            )));
+    pub(super) fn new(batch: &RecordBatch, layout: &Layout) -> Result<Self, Error> {
+        let (expected, found) = (layout.columns.len(), batch.num_columns());
+        if expected != found {
+            let message = format!("a result of {expected} columns has a batch of {found}");
+            return Err(Error::internal(message));
         }
-        let column = |(place, column): (usize, &OutputColumn)| Column {
-            values: batch.column(place).clone(),
-            kind: column.kind.clone(),
-            format: formats.map_or(Format::Text, |formats| formats[place]),
+        let places = layout.columns.iter().zip(&layout.formats).zip(batch.columns());
+        let column = |((column, format), values): ((&OutputColumn, &Format), &ArrayRef)| {
+            Ok(match format {
+                Format::Text => Column::Text(TextColumn::new(&column.kind, values, &layout.text)?),
+                Format::Binary => Column::Binary(column.kind.clone(), Arc::clone(values)),
+            })
         };
-        let columns = columns.iter().enumerate().map(column).collect();
-        Ok(Self { columns, rows: batch.num_rows() })
+        let columns = places.map(column).collect::<Result<_, Error>>()?;
+        Ok(Self { columns, rows: batch.num_rows(), scratch: vec![] })
     }
 
     /// How many rows there are.
@@ -124,7 +134,7 @@ impl RowWriter {
     /// Adds rows from `from` on, up to `to` at most or until there is a piece to send; returns the
     /// next row.
     pub(super) fn write(
-        &self,
+        &mut self,
         from: usize,
         to: usize,
         buffer: &mut BytesMut,
@@ -142,35 +152,39 @@ impl RowWriter {
         Ok(row)
     }
 
-    fn write_row(&self, row: usize, buffer: &mut BytesMut) -> Result<(), Error> {
+    fn write_row(&mut self, row: usize, buffer: &mut BytesMut) -> Result<(), Error> {
         buffer.put_u8(b'D');
         let start = buffer.len();
         buffer.put_u32(0);
         buffer.put_u16(u16::try_from(self.columns.len()).expect("the width was checked"));
         for column in &self.columns {
-            column.write(row, buffer)?;
+            column.write(row, buffer, &mut self.scratch)?;
         }
         patch_length(buffer, start, buffer.len() - start)
     }
 }
 
 impl Column {
-    fn write(&self, row: usize, buffer: &mut BytesMut) -> Result<(), Error> {
-        if self.values.is_null(row) {
-            buffer.put_i32(-1);
-            return Ok(());
-        }
-        let start = buffer.len();
-        buffer.put_u32(0);
-        match self.format {
-            Format::Text => {
-                let text = arrow::util::display::array_value_to_string(&self.values, row)
-                    .map_err(|error| Error::internal(error.to_string()))?;
-                buffer.put_slice(text.as_bytes());
+    fn write(&self, row: usize, buffer: &mut BytesMut, scratch: &mut Vec<u8>) -> Result<(), Error> {
+        match self {
+            Self::Text(values) => {
+                scratch.clear();
+                if values.write(row, scratch) {
+                    buffer.put_u32(checked_length(scratch.len())?);
+                    buffer.put_slice(scratch);
+                } else {
+                    buffer.put_i32(NULL);
+                }
             }
-            Format::Binary => binary::write(&self.kind, &self.values, row, buffer)?,
+            Self::Binary(_, values) if values.is_null(row) => buffer.put_i32(NULL),
+            Self::Binary(kind, values) => {
+                let start = buffer.len();
+                buffer.put_u32(0);
+                binary::write(kind, values, row, buffer)?;
+                patch_length(buffer, start, buffer.len() - start - 4)?;
+            }
         }
-        patch_length(buffer, start, buffer.len() - start - 4)
+        Ok(())
     }
 }
 
@@ -180,11 +194,13 @@ pub(super) fn patch_length(
     start: usize,
     length: usize,
 ) -> Result<(), Error> {
-    if length > ROW_BYTES_MAX {
-        let message = "a row is too long to be sent";
-        return Err(Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
-    }
-    let length = u32::try_from(length).expect("a message has less than 1 GiB");
-    buffer[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    buffer[start..start + 4].copy_from_slice(&checked_length(length)?.to_be_bytes());
     Ok(())
+}
+
+fn checked_length(length: usize) -> Result<u32, Error> {
+    match u32::try_from(length) {
+        Ok(length) if length <= ROW_BYTES_MAX => Ok(length),
+        _ => Err(Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a row is too long to be sent")),
+    }
 }

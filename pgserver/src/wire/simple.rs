@@ -3,16 +3,18 @@
 use std::num::NonZeroUsize;
 
 use arrow::record_batch::RecordBatch;
+use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
-use stillframe_sql::{Error, Rows};
+use stillframe_protocol::Step;
+use stillframe_sql::{Error, Rows, TextFormat};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use super::backend::{Answer, Backend};
 use super::connection::Connection;
 use super::incoming::{Ended, Interruption, deadline};
-use super::rows::{Format, RowWriter, check_width, description};
+use super::rows::{Format, Layout, RowWriter, check_width, description};
 
 impl From<Error> for Interruption {
     fn from(error: Error) -> Self {
@@ -59,8 +61,9 @@ where
             Answer::Rows(rows) => {
                 check_width(&rows.columns)?;
                 self.outgoing.put(&description(&rows.columns, None))?;
-                let mut cursor = Cursor::new(rows);
-                self.send_rows(&mut cursor, None, None, deadline).await?;
+                let formats = vec![Format::Text; rows.columns.len()];
+                let mut cursor = Cursor::new(rows, formats, self.session.text_format());
+                self.send_rows(&mut cursor, None, deadline).await?;
                 self.complete_rows(&cursor)
             }
         }
@@ -70,7 +73,6 @@ where
     pub(super) async fn send_rows(
         &mut self,
         cursor: &mut Cursor,
-        formats: Option<&[Format]>,
         rows_max: Option<NonZeroUsize>,
         deadline: Option<Instant>,
     ) -> Result<Fetched, Interruption> {
@@ -81,7 +83,7 @@ where
                 return Ok(Fetched::Suspended);
             }
             if let Some((batch, from)) = cursor.batch.take() {
-                let writer = RowWriter::new(&batch, &cursor.rows.columns, formats)?;
+                let mut writer = RowWriter::new(&batch, &cursor.layout)?;
                 let to = writer.rows().min(from.saturating_add(rest));
                 let mut next = from;
                 while next < to {
@@ -109,12 +111,12 @@ where
         cursor: &mut Cursor,
         deadline: Option<Instant>,
     ) -> Result<Option<Result<RecordBatch, Error>>, Interruption> {
-        if let Some(next) = cursor.rows.batches.next().now_or_never() {
+        if let Some(next) = cursor.batches.next().now_or_never() {
             // It is there already, but the statement may be unwanted all the same.
             return self.incoming.attend(deadline, std::future::ready(next)).await;
         }
         self.send(deadline).await?;
-        self.incoming.attend(deadline, cursor.rows.batches.next()).await
+        self.incoming.attend(deadline, cursor.batches.next()).await
     }
 
     /// Sends what there is, as a part of the statement: it ends when the statement is stopped.
@@ -125,10 +127,10 @@ where
 
     /// Ends the answer of a statement that returns rows.
     pub(super) fn complete_rows(&mut self, cursor: &Cursor) -> Result<(), Interruption> {
-        if let Some(told) = cursor.rows.step.and_then(|step| self.parameters.step(step)) {
+        if let Some(told) = cursor.step.and_then(|step| self.parameters.step(step)) {
             self.outgoing.put(&told)?;
         }
-        self.complete(match cursor.rows.tag {
+        self.complete(match cursor.tag {
             // As in PostgreSQL, these don't count their rows.
             tag @ ("SHOW" | "EXPLAIN") => tag.to_owned(),
             tag => format!("{tag} {}", cursor.sent),
@@ -145,7 +147,10 @@ where
 
 /// A result that is being sent. It holds its lease until it is dropped.
 pub(super) struct Cursor {
-    rows: Rows,
+    layout: Layout,
+    batches: BoxStream<'static, Result<RecordBatch, Error>>,
+    step: Option<Step>,
+    tag: &'static str,
     /// A batch under way, and its next row.
     batch: Option<(RecordBatch, usize)>,
     /// How many rows the last fetch has sent.
@@ -153,12 +158,14 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    pub(super) fn new(rows: Rows) -> Self {
-        Self { rows, batch: None, sent: 0 }
+    /// `formats` by column.
+    pub(super) fn new(rows: Rows, formats: Vec<Format>, text: TextFormat) -> Self {
+        let Rows { columns, step, batches, tag } = rows;
+        Self { layout: Layout { columns, formats, text }, batches, step, tag, batch: None, sent: 0 }
     }
 
     pub(super) fn tag(&self) -> &'static str {
-        self.rows.tag
+        self.tag
     }
 }
 

@@ -27,7 +27,7 @@ fn value(kind: &Type, body: &mut &[u8]) -> Result<Option<String>, Error> {
         Type::SmallInt => body.try_get_i16().ok().map(|value| value.to_string()),
         Type::Integer => body.try_get_i32().ok().map(|value| value.to_string()),
         Type::BigInt => body.try_get_i64().ok().map(|value| value.to_string()),
-        Type::Oid => body.try_get_u32().ok().map(|value| value.to_string()),
+        Type::Oid | Type::Xid => body.try_get_u32().ok().map(|value| value.to_string()),
         Type::Real => body.try_get_f32().ok().map(|value| float(value.into(), value.to_string())),
         Type::Double => body.try_get_f64().ok().map(|value| float(value, value.to_string())),
         Type::Numeric(_) => numeric::text(rest(body)),
@@ -50,7 +50,17 @@ fn value(kind: &Type, body: &mut &[u8]) -> Result<Option<String>, Error> {
         }
         Type::Interval => interval(body),
         Type::Array(element) => array(element, body)?,
-        Type::InternalChar | Type::Regclass | Type::Regtype | Type::Regproc | Type::Void => {
+        Type::InternalChar
+        | Type::Regclass
+        | Type::Regtype
+        | Type::Regproc
+        | Type::Regnamespace
+        | Type::Regrole
+        | Type::Int2Vector
+        | Type::OidVector
+        | Type::AclItem
+        | Type::NodeTree
+        | Type::Void => {
             let message = "a parameter of this type in binary format";
             return Err(Error::unsupported(message));
         }

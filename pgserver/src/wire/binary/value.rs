@@ -7,7 +7,7 @@ use arrow::datatypes::{
     TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type,
 };
 use bytes::{BufMut, BytesMut};
-use stillframe_sql::{Error, Type};
+use stillframe_sql::{Error, SqlState, Type};
 
 use super::super::rows::patch_length;
 use super::{moment, numeric};
@@ -24,7 +24,13 @@ pub(in super::super) fn write(
         Type::SmallInt => buffer.put_i16(narrow(integer(values, row)?)?),
         Type::Integer => buffer.put_i32(narrow(integer(values, row)?)?),
         Type::BigInt => buffer.put_i64(integer(values, row)?),
-        Type::Oid | Type::Regclass | Type::Regtype | Type::Regproc => {
+        Type::Oid
+        | Type::Regclass
+        | Type::Regtype
+        | Type::Regproc
+        | Type::Regnamespace
+        | Type::Regrole
+        | Type::Xid => {
             buffer.put_u32(narrow(integer(values, row)?)?);
         }
         Type::Real => buffer.put_f32(primitive::<Float32Type>(values, row)?),
@@ -36,6 +42,7 @@ pub(in super::super) fn write(
         | Type::Name
         | Type::InternalChar
         | Type::Json
+        | Type::NodeTree
         | Type::Unknown => buffer.put_slice(text(values, row)?.as_bytes()),
         Type::Jsonb => {
             // The version of jsonb's binary format.
@@ -60,7 +67,13 @@ pub(in super::super) fn write(
             buffer.put_i32(interval.days);
             buffer.put_i32(interval.months);
         }
-        Type::Array(element) => write_array(element, values, row, buffer)?,
+        Type::Array(element) => write_array(element, 1, values, row, buffer)?,
+        Type::Int2Vector => write_array(&Type::SmallInt, 0, values, row, buffer)?,
+        Type::OidVector => write_array(&Type::Oid, 0, values, row, buffer)?,
+        Type::AclItem => {
+            let message = "no binary output function available for type aclitem";
+            return Err(Error::new(SqlState::UNDEFINED_FUNCTION, message));
+        }
         Type::Void => {}
     }
     Ok(())
@@ -123,8 +136,10 @@ fn uuid(text: &str) -> Result<[u8; 16], Error> {
         .map_err(|_| Error::internal("a uuid has other characters than hexadecimal digits"))
 }
 
+/// `first` is the subscript of the first element.
 fn write_array(
     element: &Type,
+    first: i32,
     values: &ArrayRef,
     row: usize,
     buffer: &mut BytesMut,
@@ -145,8 +160,7 @@ fn write_array(
         return Ok(());
     }
     buffer.put_i32(i32::try_from(items.len()).map_err(|_| odd(values))?);
-    // The first element's subscript.
-    buffer.put_i32(1);
+    buffer.put_i32(first);
     for item in 0..items.len() {
         if items.is_null(item) {
             buffer.put_i32(-1);

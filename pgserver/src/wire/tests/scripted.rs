@@ -22,7 +22,8 @@ use arrow::datatypes::{DataType, Field, Schema};
 use futures::stream::{self, BoxStream, StreamExt};
 use stillframe_protocol::Step;
 use stillframe_sql::{
-    Error, Notice, OutputColumn, Parameter, Progress, Rows, SqlState, TransactionStatus, Type,
+    Error, Notice, OutputColumn, Parameter, Progress, Rows, SqlState, TextFormat,
+    TransactionStatus, Type,
 };
 use tokio::sync::Notify;
 
@@ -262,6 +263,10 @@ impl Backend for Scripted {
 
     fn statement_timeout(&self) -> Option<Duration> {
         *self.world.timeout.lock().unwrap()
+    }
+
+    fn text_format(&self) -> TextFormat {
+        TextFormat::default()
     }
 
     fn progress(&self) -> Progress {
