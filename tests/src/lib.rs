@@ -1,1 +1,19 @@
-//! stillframe-tests
+//! Tests of the whole: over the wire, against the real binary, as any client would.
+//!
+//! The library is the harness and knows no crate of Stillframe: it starts the binary
+//! ([`Server`]), speaks the Postgres protocol to it ([`Client`] with a driver, [`Wire`] byte by
+//! byte), runs SQL scripts ([`script`]) and the bank that must never lose money ([`bank`]). The
+//! tests proper are in `tests/tests`, the scripts in `tests/sqllogictest`.
+
+pub mod bank;
+mod binary;
+mod client;
+pub mod deadline;
+pub mod flights;
+pub mod script;
+mod server;
+pub mod wire;
+
+pub use client::{Answer, Client, Failure};
+pub use server::{Layout, Server};
+pub use wire::Wire;
