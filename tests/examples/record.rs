@@ -57,16 +57,15 @@ async fn record(socket: &str, file: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 /// The record with the answer that came.
-fn recorded(
-    record: &ScriptRecord,
-    output: &RecordOutput<Column>,
-) -> Result<ScriptRecord, String> {
+fn recorded(record: &ScriptRecord, output: &RecordOutput<Column>) -> Result<ScriptRecord, String> {
     let mut record = record.clone();
     match (&mut record, output) {
         // Skipped: it isn't for PostgreSQL.
         (_, RecordOutput::Nothing) => {}
         (
-            Record::Query { expected: QueryExpect::Results { types, results, sort_mode, .. }, .. },
+            Record::Query {
+                expected: QueryExpect::Results { types, results, sort_mode, .. }, ..
+            },
             RecordOutput::Query { rows, error: None, types: actual },
         ) => {
             types.clone_from(actual);

@@ -63,10 +63,10 @@ impl From<tokio_postgres::Error> for Failure {
                 sqlstate: refused.code().code().to_owned(),
                 message: refused.message().to_owned(),
             },
-            None => Self::Lost(std::error::Error::source(&error).map_or_else(
-                || error.to_string(),
-                |source| format!("{error}: {source}"),
-            )),
+            None => Self::Lost(
+                std::error::Error::source(&error)
+                    .map_or_else(|| error.to_string(), |source| format!("{error}: {source}")),
+            ),
         }
     }
 }

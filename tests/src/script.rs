@@ -130,7 +130,8 @@ impl Script {
         let Ok(session) = connect().await else { return };
         for created in self.created().iter().rev() {
             for kind in product.kinds(created.kind) {
-                let _ = session.query(&format!("DROP {kind} IF EXISTS {} CASCADE", created.name)).await;
+                let _ =
+                    session.query(&format!("DROP {kind} IF EXISTS {} CASCADE", created.name)).await;
             }
         }
     }
@@ -154,8 +155,8 @@ fn same_rows(
 }
 
 fn find(folder: &Path, found: &mut Vec<PathBuf>) {
-    let entries = std::fs::read_dir(folder)
-        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let entries =
+        std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     for entry in entries {
         let path = entry.expect("a readable folder").path();
         if path.is_dir() {
@@ -168,9 +169,9 @@ fn find(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// What a CREATE statement creates: a table, a view or a materialized view.
 fn created(sql: &str) -> Option<Created> {
-    let (kind, rest) = ["table", "view", "materialized view"].into_iter().find_map(|kind| {
-        Some((kind, variant::after_words(sql, &format!("create {kind}"))?))
-    })?;
+    let (kind, rest) = ["table", "view", "materialized view"]
+        .into_iter()
+        .find_map(|kind| Some((kind, variant::after_words(sql, &format!("create {kind}"))?)))?;
     let rest = variant::after_words(rest, "if not exists").unwrap_or(rest).trim_start();
     let end = if let Some(quoted) = rest.strip_prefix('"') {
         quoted.find('"')? + 2
@@ -202,7 +203,8 @@ mod tests {
         let rows = |rows: &[&[&str]]| -> Vec<Vec<String>> {
             rows.iter().map(|row| row.iter().map(|v| (*v).to_owned()).collect()).collect()
         };
-        let lines = |lines: &[&str]| -> Vec<String> { lines.iter().map(|l| (*l).to_owned()).collect() };
+        let lines =
+            |lines: &[&str]| -> Vec<String> { lines.iter().map(|l| (*l).to_owned()).collect() };
         let same = |actual: &[&[&str]], expected: &[&str]| {
             same_rows(sqllogictest::default_normalizer, &rows(actual), &lines(expected))
         };
