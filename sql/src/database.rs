@@ -8,6 +8,16 @@ use stillframe_protocol::{CatalogSnapshot, CatalogVersion, Coordinator, Host, Ho
 use crate::frame::LeaseKeeper;
 use crate::{Catalog, Error};
 
+/// The database's name.
+pub const NAME: &str = "stillframe";
+/// What the database is called as well, for clients that expect it to be there.
+const ALIAS: &str = "postgres";
+
+/// Whether a name is the database's.
+pub fn is_name(name: &str) -> bool {
+    name == NAME || name == ALIAS
+}
+
 /// How many versions of the catalog are kept read.
 const CATALOGS_KEPT_MAX: usize = 16;
 

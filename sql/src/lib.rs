@@ -10,21 +10,32 @@
 
 mod catalog;
 mod database;
+mod ddl;
 mod error;
+#[cfg(test)]
+mod fake;
 mod frame;
+mod functions;
+mod names;
+mod parser;
 mod progress;
+mod query;
+mod scan;
 mod session;
+mod settings;
+mod system;
 mod text;
 mod types;
 
 pub use catalog::{Catalog, Column, Relation, RelationKind, Schema};
-pub use database::Database;
+pub use database::{Database, NAME as DATABASE_NAME, is_name as is_database_name};
 pub use error::{Error, SqlState};
 pub use frame::Frame;
+pub use parser::Statement;
 pub use progress::{Committing, Progress};
 pub use session::{
-    CopyIn, Notice, OutputColumn, Parameter, Prepared, Response, Rows, Session, Statement,
-    TransactionStatus,
+    CopyIn, Notice, OutputColumn, Parameter, Prepared, Response, Rows, Session, TransactionStatus,
 };
+pub use settings::SERVER_VERSION;
 pub use text::{DateOrder, Excess, TextColumn, TextDecoder, TextFormat, TimeZone};
 pub use types::Type;

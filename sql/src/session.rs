@@ -1,158 +1,77 @@
 //! One client's session: settings, the state of its transaction, and the dispatch of statements.
 
+mod answer;
+#[cfg(test)]
+mod tests;
+mod transaction;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast;
-use futures::stream::BoxStream;
-use stillframe_protocol::Step;
 
-use crate::{Database, Error, Progress, Type};
+pub use answer::{
+    CopyIn, Notice, OutputColumn, Parameter, Prepared, Response, Rows, TransactionStatus,
+};
+use transaction::{Block, Transaction};
 
-/// A parsed statement.
-#[derive(Clone, Debug)]
-pub struct Statement {
-    /// Its syntax tree.
-    pub(crate) tree: ast::Statement,
-    /// Its own text.
-    pub(crate) text: Arc<str>,
-}
-
-/// A statement that is planned as far as its description needs.
-#[derive(Clone, Debug)]
-pub struct Prepared {
-    pub(crate) statement: Statement,
-    parameters: Vec<Type>,
-    columns: Option<Vec<OutputColumn>>,
-}
-
-impl Prepared {
-    /// The types of `$1`, `$2`, ...
-    pub fn parameters(&self) -> &[Type] {
-        &self.parameters
-    }
-
-    /// The columns it returns; `None` if it returns no rows.
-    pub fn columns(&self) -> Option<&[OutputColumn]> {
-        self.columns.as_deref()
-    }
-}
-
-/// A column of a result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutputColumn {
-    /// Its name, as PostgreSQL gives it.
-    pub name: String,
-    /// Its type.
-    pub kind: Type,
-    /// The relation's OID and the column's number from 1, if it is a plain column of one.
-    pub origin: Option<(u32, i16)>,
-}
-
-/// The value of a parameter.
-#[derive(Clone, Debug)]
-pub enum Parameter {
-    /// NULL.
-    Null,
-    /// In text format.
-    Text(String),
-}
-
-/// What a statement answers.
-pub enum Response {
-    /// Rows, as they come.
-    Rows(Rows),
-    /// Done, with PostgreSQL's command tag.
-    Complete {
-        /// As in `INSERT 0 3`.
-        tag: String,
-    },
-    /// COPY FROM STDIN waits for data.
-    CopyIn(CopyIn),
-}
-
-/// A result that is still coming. To drop it stops the statement and frees its lease.
-pub struct Rows {
-    /// The columns.
-    pub columns: Vec<OutputColumn>,
-    /// The step that was read, if one was.
-    pub step: Option<Step>,
-    /// The rows; the stream ends when all are there, and with an error otherwise.
-    pub batches: BoxStream<'static, Result<RecordBatch, Error>>,
-    /// The command tag without the number of rows, as in `SELECT`.
-    pub tag: &'static str,
-}
-
-/// A COPY FROM STDIN under way. To drop it leaves nothing behind.
-pub struct CopyIn {
-    /// How many columns are expected.
-    pub columns: usize,
-}
-
-/// Something to tell the client beside the answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// `NOTICE`, `WARNING`, ...
-    pub severity: &'static str,
-    /// What to tell.
-    pub error: Error,
-}
-
-/// Where a session stands, as ReadyForQuery tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransactionStatus {
-    /// Outside a transaction block.
-    Idle,
-    /// Inside one.
-    Open,
-    /// Inside one that has failed: only its end is accepted.
-    Failed,
-}
+use crate::parser::{self, Statement, Tree, Utility};
+use crate::query::QueryContext;
+use crate::settings::Settings;
+use crate::{Database, Error, Frame, Progress, SqlState, Type, ddl};
 
 /// One client's session.
 pub struct Session {
     database: Arc<Database>,
+    settings: Settings,
+    transaction: Transaction,
     notices: Vec<Notice>,
     progress: Progress,
 }
 
 impl Session {
     /// A new session.
-    pub fn new(database: Arc<Database>, _user: &str) -> Self {
-        Self { database, notices: vec![], progress: Progress::default() }
+    pub fn new(database: Arc<Database>, user: &str) -> Self {
+        Self {
+            database,
+            settings: Settings::new(user),
+            transaction: Transaction::Idle,
+            notices: vec![],
+            progress: Progress::default(),
+        }
     }
 
     /// Splits text into statements.
-    pub fn parse(&self, _text: &str) -> Result<Vec<Statement>, Error> {
-        Err(Error::unsupported("SQL"))
+    pub fn parse(&self, text: &str) -> Result<Vec<Statement>, Error> {
+        parser::parse(text)
     }
 
     /// Finds the parameters and columns of a statement. `declared` are the types the client gives.
     pub async fn prepare(
         &mut self,
         statement: Statement,
-        _declared: &[Option<Type>],
+        declared: &[Option<Type>],
     ) -> Result<Prepared, Error> {
-        let _ = &self.database;
-        Err(Error::unsupported(statement.text))
+        let prepared = self.describe(statement, declared).await;
+        self.note(prepared)
     }
 
     /// Sets a setting as a startup packet asks, for the whole session: 42704 if there is none of
     /// this name, 22023 if the value is none of its values.
-    pub fn set(&mut self, name: &str, _value: &str) -> Result<(), Error> {
-        Err(Error::unsupported(name))
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        self.settings.set(name, Some(value))
     }
 
     /// The settings that a client is told at the start and whenever they change, in PostgreSQL's
     /// spelling (`client_encoding`, `DateStyle`, `TimeZone`, ...).
     pub fn reported_settings(&self) -> Vec<(&'static str, String)> {
-        vec![]
+        let reported = self.settings.reported().into_iter();
+        reported.map(|(name, value)| (name, value.to_owned())).collect()
     }
 
     /// How long a statement may take; none is without end.
     pub fn statement_timeout(&self) -> Option<Duration> {
-        None
+        self.settings.statement_timeout()
     }
 
     /// Whether the statement under way can still be stopped, while [`Session::execute`] runs.
@@ -163,37 +82,279 @@ impl Session {
     /// Learns that a statement failed outside of `prepare` and `execute`: while its rows were sent
     /// or its COPY was fed, by a parameter that can't be read, or because it was stopped (its
     /// future was dropped). An open transaction block fails with it.
-    pub fn fail(&mut self) {}
+    pub fn fail(&mut self) {
+        self.transaction.fail();
+    }
 
     /// Runs a statement. To drop the future stops it: unless it [is
     /// committing](Progress::is_committing) nothing of it remains.
     pub async fn execute(
         &mut self,
         prepared: &Prepared,
-        _parameters: Vec<Parameter>,
+        parameters: Vec<Parameter>,
     ) -> Result<Response, Error> {
-        Err(Error::unsupported(&prepared.statement.tree))
+        let response = self.dispatch(prepared, &parameters).await;
+        self.note(response)
     }
 
     /// Where the session stands.
     pub fn transaction_status(&self) -> TransactionStatus {
-        TransactionStatus::Idle
+        self.transaction.status()
     }
 
     /// Takes what is to be told to the client.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
+
+    /// Lets an error fail the open block.
+    fn note<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        if result.is_err() {
+            self.transaction.fail();
+        }
+        result
+    }
+
+    async fn describe(
+        &mut self,
+        statement: Statement,
+        declared: &[Option<Type>],
+    ) -> Result<Prepared, Error> {
+        self.transaction.admit(&statement.tree)?;
+        let (parameters, columns) = match &statement.tree {
+            Tree::Utility(utility) => (vec![], utility_columns(utility)),
+            Tree::Sql(tree) => match tree.as_ref() {
+                ast::Statement::Query(query) => {
+                    let context = self.context().await?;
+                    let planned = context.plan(query, declared).map_err(|e| statement.locate(e))?;
+                    (planned.parameters, Some(planned.columns))
+                }
+                ast::Statement::Explain { .. } => {
+                    (vec![], Some(vec![OutputColumn::new("QUERY PLAN", Type::Text)]))
+                }
+                _ => (vec![], None),
+            },
+        };
+        Ok(Prepared { statement, declared: declared.to_vec(), parameters, columns })
+    }
+
+    /// Plans under the frame that the transaction allows.
+    async fn context(&mut self) -> Result<QueryContext, Error> {
+        let frame = self.frame().await?;
+        Ok(QueryContext::new(frame, self.settings.clone()))
+    }
+
+    /// The frame that a statement reads: the block's, if it has one, or a new one.
+    async fn frame(&mut self) -> Result<Arc<Frame>, Error> {
+        if let Some(frame) = self.transaction.frame() {
+            return Ok(frame);
+        }
+        let frame = Frame::take(&self.database).await?;
+        self.transaction.keep(&frame);
+        Ok(frame)
+    }
+
+    async fn dispatch(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Parameter],
+    ) -> Result<Response, Error> {
+        let statement = &prepared.statement;
+        self.transaction.admit(&statement.tree)?;
+        self.notices.extend(statement.notices.iter().cloned());
+        let response = match &statement.tree {
+            Tree::Utility(utility) => self.utility(utility).await,
+            Tree::Sql(tree) => self.sql(tree, prepared, parameters).await,
+        };
+        response.map_err(|error| statement.locate(error))
+    }
+
+    async fn sql(
+        &mut self,
+        tree: &ast::Statement,
+        prepared: &Prepared,
+        parameters: &[Parameter],
+    ) -> Result<Response, Error> {
+        match tree {
+            ast::Statement::Query(query) => self.query(query, prepared, parameters).await,
+            ast::Statement::CreateTable(_)
+            | ast::Statement::CreateView(_)
+            | ast::Statement::CreateSchema { .. }
+            | ast::Statement::Drop { .. } => {
+                let tag = self.define(tree).await?;
+                Ok(Response::Complete { tag })
+            }
+            other => Err(Error::unsupported(command(other))),
+        }
+    }
+
+    async fn query(
+        &mut self,
+        query: &ast::Query,
+        prepared: &Prepared,
+        _parameters: &[Parameter],
+    ) -> Result<Response, Error> {
+        let context = self.context().await?;
+        let planned = context.plan(query, &prepared.declared)?;
+        let batches = context.run(&planned.plan).await?;
+        let step = context.frame.step();
+        self.settings.put("stillframe.step", step.to_string());
+        Ok(Response::Rows(Rows {
+            columns: planned.columns,
+            step: Some(step),
+            batches,
+            tag: "SELECT",
+        }))
+    }
+
+    /// Changes the catalog.
+    async fn define(&mut self, tree: &ast::Statement) -> Result<String, Error> {
+        if !self.transaction.is_idle() {
+            return Err(Error::unsupported("DDL inside a transaction block"));
+        }
+        let mut definition = ddl::Definition {
+            database: &self.database,
+            settings: &self.settings,
+            notices: &mut self.notices,
+            progress: &self.progress,
+        };
+        definition.run(tree).await
+    }
+
+    async fn utility(&mut self, utility: &Utility) -> Result<Response, Error> {
+        let tag = match utility {
+            Utility::Show { name } => {
+                let value = self.settings.get(name)?.to_owned();
+                let columns = vec![OutputColumn::new(name, Type::Text)];
+                return Ok(Response::Rows(Rows::of_text(columns, vec![vec![value]], "SHOW")));
+            }
+            Utility::ShowAll => {
+                let rows = self.settings.all().into_iter().map(|(name, value, description)| {
+                    vec![name.to_owned(), value.to_owned(), description.to_owned()]
+                });
+                let rows = rows.collect();
+                return Ok(Response::Rows(Rows::of_text(show_all_columns(), rows, "SHOW")));
+            }
+            Utility::Set { local, name, value } => {
+                self.assign(*local, name, value.as_deref())?;
+                "SET"
+            }
+            Utility::Reset { name } => {
+                self.assign(false, name, None)?;
+                "RESET"
+            }
+            Utility::ResetAll { tag } => {
+                self.settings.reset();
+                tag
+            }
+            Utility::Begin { modes, tag } => {
+                if self.transaction.is_idle() {
+                    self.transaction = Transaction::Open(Block::new(&mut self.settings, *modes));
+                } else {
+                    self.warn(
+                        SqlState::ACTIVE_SQL_TRANSACTION,
+                        "there is already a transaction in progress",
+                    );
+                }
+                tag
+            }
+            Utility::SetTransaction { modes } => {
+                if !self.transaction.set_modes(&mut self.settings, *modes)? {
+                    self.warn(
+                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                        "SET TRANSACTION can only be used in transaction blocks",
+                    );
+                }
+                "SET"
+            }
+            Utility::SetDefaultTransaction { modes } => {
+                if let Some(isolation) = modes.isolation {
+                    self.settings.put("default_transaction_isolation", isolation.name());
+                }
+                if let Some(read_only) = modes.read_only {
+                    let value = if read_only { "on" } else { "off" };
+                    self.settings.put("default_transaction_read_only", value);
+                }
+                "SET"
+            }
+            Utility::Commit { chain } => self.end(true, *chain),
+            Utility::Rollback { chain } => self.end(false, *chain),
+            Utility::Savepoint { command } => return Err(Error::unsupported(*command)),
+            Utility::CreateMaterializedView { .. } | Utility::Refresh { .. } => {
+                return Err(Error::unsupported("materialized views"));
+            }
+        };
+        Ok(Response::Complete { tag: tag.to_owned() })
+    }
+
+    fn assign(&mut self, local: bool, name: &str, value: Option<&str>) -> Result<(), Error> {
+        if local && self.transaction.is_idle() {
+            self.warn(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET LOCAL can only be used in transaction blocks",
+            );
+            return Ok(());
+        }
+        self.settings.set(name, value)?;
+        self.transaction.assigned(local, name, &self.settings);
+        Ok(())
+    }
+
+    /// Ends the block; returns the tag.
+    fn end(&mut self, commit: bool, chain: bool) -> &'static str {
+        match std::mem::replace(&mut self.transaction, Transaction::Idle) {
+            Transaction::Idle => {
+                self.warn(
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    "there is no transaction in progress",
+                );
+                if commit { "COMMIT" } else { "ROLLBACK" }
+            }
+            Transaction::Open(block) => {
+                block.end(&mut self.settings, commit);
+                if chain {
+                    self.transaction = Transaction::Open(block.again(&mut self.settings));
+                }
+                if commit { "COMMIT" } else { "ROLLBACK" }
+            }
+            Transaction::Failed(block) => {
+                block.end(&mut self.settings, false);
+                if chain {
+                    self.transaction = Transaction::Open(block.again(&mut self.settings));
+                }
+                "ROLLBACK"
+            }
+        }
+    }
+
+    fn warn(&mut self, state: SqlState, message: &str) {
+        self.notices.push(Notice::warning(Error::new(state, message)));
+    }
 }
 
-impl CopyIn {
-    /// Takes a piece of the data, cut anywhere.
-    pub async fn write(&mut self, _data: &[u8]) -> Result<(), Error> {
-        Err(Error::unsupported("COPY"))
+impl Statement {
+    /// The error with its place counted from the start of the text that the client sent.
+    fn locate(&self, error: Error) -> Error {
+        error
     }
+}
 
-    /// All data is there: applies it, and returns the command tag.
-    pub async fn finish(self) -> Result<String, Error> {
-        Err(Error::unsupported("COPY"))
+fn utility_columns(utility: &Utility) -> Option<Vec<OutputColumn>> {
+    match utility {
+        Utility::Show { name } => Some(vec![OutputColumn::new(name, Type::Text)]),
+        Utility::ShowAll => Some(show_all_columns()),
+        _ => None,
     }
+}
+
+fn show_all_columns() -> Vec<OutputColumn> {
+    let names = ["name", "setting", "description"];
+    names.map(|name| OutputColumn::new(name, Type::Text)).into()
+}
+
+/// The first words of a statement, for messages.
+fn command(statement: &ast::Statement) -> String {
+    let text = statement.to_string();
+    let words = text.split_whitespace().take_while(|word| word.chars().all(char::is_uppercase));
+    words.take(3).collect::<Vec<_>>().join(" ")
 }

@@ -1,0 +1,184 @@
+//! Statements that change the catalog.
+//!
+//! Each is planned against the newest catalog and sent as a change made from that version; if
+//! somebody else was faster, it is planned again.
+
+mod drop;
+mod table;
+
+use std::sync::Arc;
+
+use datafusion::sql::sqlparser::ast::{self, ObjectName};
+use stillframe_protocol::{
+    Change, Coordinator, CoordinatorError, Entry, Lockable, Mode, RelationId, TransactionId,
+};
+use uuid::Uuid;
+
+use crate::session::Notice;
+use crate::settings::Settings;
+use crate::{Catalog, Database, Error, Progress, SqlState, names, system};
+
+/// What a statement that changes the catalog is run with.
+pub(crate) struct Definition<'a> {
+    pub(crate) database: &'a Arc<Database>,
+    pub(crate) settings: &'a Settings,
+    pub(crate) notices: &'a mut Vec<Notice>,
+    pub(crate) progress: &'a Progress,
+}
+
+/// What a statement makes of a catalog.
+pub(super) enum Edit {
+    /// Nothing, for the reason that a notice tells.
+    Nothing(Notice),
+    /// A new version.
+    Changed {
+        catalog: Catalog,
+        /// The relations that go: who writes them must have finished.
+        dropped: Vec<RelationId>,
+        notices: Vec<Notice>,
+    },
+}
+
+impl Edit {
+    fn changed(catalog: Catalog) -> Self {
+        Self::Changed { catalog, dropped: vec![], notices: vec![] }
+    }
+}
+
+impl Definition<'_> {
+    /// Runs a statement; returns its tag.
+    pub(crate) async fn run(&mut self, statement: &ast::Statement) -> Result<String, Error> {
+        let (tag, edit): (&str, Box<dyn Fn(&Catalog) -> Result<Edit, Error> + Send + Sync + '_>) =
+            match statement {
+                ast::Statement::CreateTable(create) => {
+                    let settings = self.settings.clone();
+                    (
+                        "CREATE TABLE",
+                        Box::new(move |catalog| table::create(catalog, &settings, create)),
+                    )
+                }
+                ast::Statement::Drop { .. } => {
+                    let settings = self.settings.clone();
+                    let drop = drop::Drop::read(statement)?;
+                    (drop.tag(), Box::new(move |catalog| drop.apply(catalog, &settings)))
+                }
+                other => return Err(Error::unsupported(other)),
+            };
+        self.change(&*edit).await?;
+        Ok(tag.to_owned())
+    }
+
+    /// Applies an edit to the newest catalog until nobody else is faster.
+    async fn change(
+        &mut self,
+        edit: &(dyn Fn(&Catalog) -> Result<Edit, Error> + Send + Sync + '_),
+    ) -> Result<(), Error> {
+        let coordinator = Arc::clone(&self.database.coordinator);
+        let transaction = OpenTransaction::new(&coordinator);
+        loop {
+            let head = self.database.catalog(&coordinator.catalog_head().await?)?;
+            let (catalog, dropped, notices) = match edit(&head)? {
+                Edit::Nothing(notice) => {
+                    self.notices.push(notice);
+                    return Ok(());
+                }
+                Edit::Changed { catalog, dropped, notices } => (catalog, dropped, notices),
+            };
+            if !dropped.is_empty() {
+                let entries = dropped.into_iter().map(|relation| Entry {
+                    lockable: Lockable::Relation(relation),
+                    mode: Mode::Exclusive,
+                });
+                let timeout = self.settings.lock_timeout();
+                coordinator.reserve(transaction.id, None, entries.collect(), timeout).await?;
+            }
+            let change = Change {
+                transaction: transaction.id,
+                base: head.version,
+                bytes: catalog.encode(),
+                program: catalog.program(),
+            };
+            let committing = self.progress.commit();
+            let result = coordinator.change(change).await;
+            drop(committing);
+            match result {
+                Ok(_) => {
+                    transaction.ended();
+                    self.notices.extend(notices);
+                    return Ok(());
+                }
+                Err(CoordinatorError::CatalogChanged) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// A transaction at the coordinator, aborted if nothing else ends it.
+struct OpenTransaction {
+    id: TransactionId,
+    coordinator: Option<Arc<dyn Coordinator>>,
+}
+
+impl OpenTransaction {
+    fn new(coordinator: &Arc<dyn Coordinator>) -> Self {
+        let id = TransactionId(Uuid::new_v4().as_u128());
+        Self { id, coordinator: Some(Arc::clone(coordinator)) }
+    }
+
+    fn ended(mut self) {
+        self.coordinator = None;
+    }
+}
+
+impl Drop for OpenTransaction {
+    fn drop(&mut self) {
+        if let Some(coordinator) = self.coordinator.take() {
+            let id = self.id;
+            tokio::spawn(async move { coordinator.abort(id).await });
+        }
+    }
+}
+
+/// Where a new relation goes: the named schema, or the first of the search path that exists.
+fn target(
+    catalog: &Catalog,
+    settings: &Settings,
+    name: &ObjectName,
+) -> Result<(String, String), Error> {
+    let (schema, name) = names::relation(name)?;
+    let schema = match schema {
+        Some(schema) => schema,
+        None => current_schema(catalog, settings).ok_or_else(|| {
+            let message = "no schema has been selected to create in";
+            Error::new(SqlState::INVALID_SCHEMA_NAME, message)
+        })?,
+    };
+    if system::SCHEMAS.contains(&schema.as_str()) {
+        let message = format!("permission denied to create \"{schema}.{name}\"");
+        return Err(Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
+            .with_detail("System catalog modifications are currently disallowed."));
+    }
+    if !catalog.schemas.contains_key(&schema) {
+        let message = format!("schema \"{schema}\" does not exist");
+        return Err(Error::new(SqlState::INVALID_SCHEMA_NAME, message));
+    }
+    Ok((schema, name))
+}
+
+/// The schema that new relations go to.
+pub(crate) fn current_schema(catalog: &Catalog, settings: &Settings) -> Option<String> {
+    let mut path = settings.search_path().into_iter();
+    path.find(|schema| catalog.schemas.contains_key(schema))
+}
+
+/// What PostgreSQL says of a name that is taken.
+fn already_exists(name: &str) -> Error {
+    Error::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
+}
+
+/// The notice that IF NOT EXISTS leaves.
+fn skipped(name: &str) -> Notice {
+    let message = format!("relation \"{name}\" already exists, skipping");
+    Notice::notice(Error::new(SqlState::DUPLICATE_TABLE, message))
+}

@@ -1,0 +1,193 @@
+//! Names as PostgreSQL folds, quotes and qualifies them.
+
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, Keyword};
+use datafusion::sql::sqlparser::tokenizer::{Span, Token, Tokenizer};
+
+use crate::{Error, SqlState};
+
+/// The name that an identifier stands for: folded to lower case unless it is quoted.
+pub(crate) fn fold(identifier: &Ident) -> String {
+    match identifier.quote_style {
+        Some(_) => identifier.value.clone(),
+        None => identifier.value.to_ascii_lowercase(),
+    }
+}
+
+/// An identifier that stands for exactly this name.
+pub(crate) fn exact(name: &str) -> Ident {
+    Ident { value: name.to_owned(), quote_style: Some('"'), span: Span::empty() }
+}
+
+/// A name as it must be written to be read as itself.
+pub(crate) fn quote(name: &str) -> String {
+    let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
+        && name.bytes().all(|byte| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'$'
+        });
+    if is_plain && !is_reserved(name) {
+        return name.to_owned();
+    }
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn is_reserved(name: &str) -> bool {
+    let Ok(place) = ALL_KEYWORDS.binary_search(&name.to_ascii_uppercase().as_str()) else {
+        return false;
+    };
+    // What can't stand as a column's or table's bare name in PostgreSQL.
+    matches!(
+        ALL_KEYWORDS_INDEX[place],
+        Keyword::ALL
+            | Keyword::ANALYZE
+            | Keyword::AND
+            | Keyword::ANY
+            | Keyword::ARRAY
+            | Keyword::AS
+            | Keyword::ASC
+            | Keyword::BOTH
+            | Keyword::CASE
+            | Keyword::CAST
+            | Keyword::CHECK
+            | Keyword::COLLATE
+            | Keyword::COLUMN
+            | Keyword::CONSTRAINT
+            | Keyword::CREATE
+            | Keyword::CROSS
+            | Keyword::CURRENT_DATE
+            | Keyword::CURRENT_TIME
+            | Keyword::CURRENT_TIMESTAMP
+            | Keyword::CURRENT_USER
+            | Keyword::DEFAULT
+            | Keyword::DESC
+            | Keyword::DISTINCT
+            | Keyword::DO
+            | Keyword::ELSE
+            | Keyword::END
+            | Keyword::EXCEPT
+            | Keyword::FALSE
+            | Keyword::FETCH
+            | Keyword::FOR
+            | Keyword::FOREIGN
+            | Keyword::FROM
+            | Keyword::FULL
+            | Keyword::GRANT
+            | Keyword::GROUP
+            | Keyword::HAVING
+            | Keyword::ILIKE
+            | Keyword::IN
+            | Keyword::INNER
+            | Keyword::INTERSECT
+            | Keyword::INTO
+            | Keyword::IS
+            | Keyword::JOIN
+            | Keyword::LATERAL
+            | Keyword::LEADING
+            | Keyword::LEFT
+            | Keyword::LIKE
+            | Keyword::LIMIT
+            | Keyword::LOCALTIME
+            | Keyword::LOCALTIMESTAMP
+            | Keyword::NATURAL
+            | Keyword::NOT
+            | Keyword::NULL
+            | Keyword::OFFSET
+            | Keyword::ON
+            | Keyword::ONLY
+            | Keyword::OR
+            | Keyword::ORDER
+            | Keyword::OUTER
+            | Keyword::OVERLAPS
+            | Keyword::PRIMARY
+            | Keyword::REFERENCES
+            | Keyword::RETURNING
+            | Keyword::RIGHT
+            | Keyword::SELECT
+            | Keyword::SESSION_USER
+            | Keyword::SIMILAR
+            | Keyword::SOME
+            | Keyword::SYMMETRIC
+            | Keyword::TABLE
+            | Keyword::THEN
+            | Keyword::TO
+            | Keyword::TRAILING
+            | Keyword::TRUE
+            | Keyword::UNION
+            | Keyword::UNIQUE
+            | Keyword::USER
+            | Keyword::USING
+            | Keyword::WHEN
+            | Keyword::WHERE
+            | Keyword::WINDOW
+            | Keyword::WITH
+    )
+}
+
+/// A relation's name as a statement has it: the schema, if it says one, and the name. A database
+/// before the schema must be this one, and there is one only.
+pub(crate) fn relation(name: &ObjectName) -> Result<(Option<String>, String), Error> {
+    let mut parts = vec![];
+    for part in &name.0 {
+        match part {
+            ObjectNamePart::Identifier(identifier) => parts.push(fold(identifier)),
+            ObjectNamePart::Function(_) => {
+                return Err(Error::new(SqlState::SYNTAX_ERROR, "a function is no relation name"));
+            }
+        }
+    }
+    let mut parts = parts.into_iter().rev();
+    let (relation, schema, database) = (parts.next(), parts.next(), parts.next());
+    if parts.next().is_some() {
+        let message =
+            format!("improper qualified name (too many dotted names): {}", unquoted(name));
+        return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+    }
+    if let Some(database) = database
+        && !crate::database::is_name(&database)
+    {
+        let message = format!("cross-database references are not implemented: {}", unquoted(name));
+        return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    Ok((schema, relation.unwrap_or_default()))
+}
+
+/// A dotted name as messages have it.
+pub(crate) fn unquoted(name: &ObjectName) -> String {
+    let parts = name.0.iter().map(|part| match part {
+        ObjectNamePart::Identifier(identifier) => fold(identifier),
+        ObjectNamePart::Function(function) => function.to_string(),
+    });
+    parts.collect::<Vec<_>>().join(".")
+}
+
+/// Where a dotted name begins.
+pub(crate) fn span(name: &ObjectName) -> Span {
+    match name.0.first() {
+        Some(ObjectNamePart::Identifier(identifier)) => identifier.span,
+        _ => Span::empty(),
+    }
+}
+
+/// Reads a comma-separated list of names, as in `search_path`.
+pub(crate) fn list(text: &str) -> Option<Vec<String>> {
+    if text.trim().is_empty() {
+        return Some(vec![]);
+    }
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize().ok()?;
+    let mut names = vec![];
+    let mut wants_name = true;
+    for token in tokens {
+        match token {
+            Token::Whitespace(_) => {}
+            Token::Word(word) if wants_name => {
+                let quoted = word.quote_style.is_some();
+                names.push(if quoted { word.value } else { word.value.to_ascii_lowercase() });
+                wants_name = false;
+            }
+            Token::Comma if !wants_name => wants_name = true,
+            _ => return None,
+        }
+    }
+    (!wants_name).then_some(names)
+}

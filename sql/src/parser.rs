@@ -1,0 +1,114 @@
+//! SQL text to statements: splits the text, parses each statement, and turns the parser's complaints
+//! into PostgreSQL's.
+//!
+//! It knows no catalog; names are as written.
+
+mod source;
+mod utility;
+
+use std::sync::Arc;
+
+use datafusion::sql::sqlparser::ast;
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+pub(crate) use source::Source;
+pub(crate) use utility::{IsolationLevel, TransactionModes, Utility};
+
+use crate::session::Notice;
+use crate::{Error, SqlState};
+
+/// How deep a statement may nest.
+const NESTING_MAX: usize = 256;
+/// The bytes that a name may have.
+const NAME_BYTES_MAX: usize = 63;
+
+/// A parsed statement.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    pub(crate) tree: Tree,
+    /// Its own text.
+    pub(crate) text: Arc<str>,
+    /// The text it is a part of: positions in errors count from its start.
+    pub(crate) source: Arc<Source>,
+    /// What the lexer had to say.
+    pub(crate) notices: Vec<Notice>,
+}
+
+/// What a statement is.
+#[derive(Clone, Debug)]
+pub(crate) enum Tree {
+    /// What the parser library knows.
+    Sql(Box<ast::Statement>),
+    /// What it doesn't know, or not as PostgreSQL means it.
+    Utility(Utility),
+}
+
+/// Splits text into statements and parses them all.
+pub(crate) fn parse(text: &str) -> Result<Vec<Statement>, Error> {
+    let source = Arc::new(Source::new(text));
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text)
+        .tokenize_with_location()
+        .map_err(|error| source.lexical_error(&error))?;
+    tokens
+        .split(|token| token.token == Token::SemiColon)
+        .filter(|tokens| !tokens.iter().all(is_blank))
+        .map(|tokens| parse_one(&source, tokens))
+        .collect()
+}
+
+fn is_blank(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Whitespace(_) | Token::EOF)
+}
+
+fn parse_one(source: &Arc<Source>, tokens: &[TokenWithSpan]) -> Result<Statement, Error> {
+    let mut tokens: Vec<_> = tokens.iter().filter(|token| !is_blank(token)).cloned().collect();
+    let notices = truncate_names(&mut tokens);
+    let text = source.slice(&tokens).into();
+    let tree = match utility::parse(source, &tokens)? {
+        Some(utility) => Tree::Utility(utility),
+        None => Tree::Sql(Box::new(parse_tokens(source, tokens)?)),
+    };
+    Ok(Statement { tree, text, source: Arc::clone(source), notices })
+}
+
+/// Parses what must be one statement of the parser library.
+fn parse_tokens(source: &Source, tokens: Vec<TokenWithSpan>) -> Result<ast::Statement, Error> {
+    let mut parser = Parser::new(&PostgreSqlDialect {})
+        .with_recursion_limit(NESTING_MAX)
+        .with_tokens_with_locations(tokens.clone());
+    let parsed = parser.parse_statement();
+    let rest = parser.peek_token();
+    match parsed {
+        Ok(statement) if rest.token == Token::EOF => Ok(statement),
+        Ok(_) => Err(source.syntax_error(Some(&rest))),
+        Err(ParserError::RecursionLimitExceeded) => Err(too_deep()),
+        Err(ParserError::TokenizerError(message) | ParserError::ParserError(message)) => {
+            Err(source.parser_error(&message, &tokens))
+        }
+    }
+}
+
+/// What a statement fails with that nests too deep.
+pub(crate) fn too_deep() -> Error {
+    Error::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+        .with_hint(format!("Statements may nest {NESTING_MAX} levels deep."))
+}
+
+/// Cuts names that are too long, as PostgreSQL's lexer does.
+fn truncate_names(tokens: &mut [TokenWithSpan]) -> Vec<Notice> {
+    let mut notices = vec![];
+    for token in tokens {
+        if let Token::Word(word) = &mut token.token
+            && word.value.len() > NAME_BYTES_MAX
+        {
+            let cut = word.value.floor_char_boundary(NAME_BYTES_MAX);
+            let short = word.value[..cut].to_owned();
+            let message = format!("identifier \"{}\" will be truncated to \"{short}\"", word.value);
+            notices.push(Notice::notice(Error::new(SqlState::NAME_TOO_LONG, message)));
+            word.value = short;
+        }
+    }
+    notices
+}

@@ -1,0 +1,105 @@
+//! Plans and runs what reads: a query under one frame.
+//!
+//! [`QueryContext`] is the seam for everything in this crate that evaluates SQL expressions or
+//! queries: whoever writes plans the affected rows as a query here.
+
+mod failure;
+mod provider;
+mod state;
+
+use std::sync::Arc;
+
+use arrow::record_batch::RecordBatch;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
+use datafusion::sql::planner::{PlannerContext, SqlToRel};
+use datafusion::sql::sqlparser::ast;
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+
+pub(crate) use failure::classify;
+pub(crate) use state::{BATCH_ROWS, session_state};
+
+use crate::settings::Settings;
+use crate::{Error, Frame, OutputColumn, SqlState, Type};
+
+/// What a statement is planned and run in: one frame and the session's settings.
+#[derive(Clone, Debug)]
+pub(crate) struct QueryContext {
+    pub(crate) frame: Arc<Frame>,
+    pub(crate) settings: Settings,
+    pub(crate) state: SessionState,
+}
+
+/// A query that can be run under the frame it was planned under.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedQuery {
+    pub(crate) plan: LogicalPlan,
+    /// The columns that come out, as PostgreSQL names them.
+    pub(crate) columns: Vec<OutputColumn>,
+    /// By number from `$1`; what nothing settles is `Unknown`.
+    pub(crate) parameters: Vec<Type>,
+}
+
+impl QueryContext {
+    /// A context for one statement.
+    pub(crate) fn new(frame: Arc<Frame>, settings: Settings) -> Self {
+        let state = session_state(&frame, &settings);
+        Self { frame, settings, state }
+    }
+
+    /// Plans a query. `parameters` are the types that the client has declared.
+    pub(crate) fn plan(
+        &self,
+        query: &ast::Query,
+        parameters: &[Option<Type>],
+    ) -> Result<PlannedQuery, Error> {
+        let provider = provider::FrameProvider { context: self };
+        let declared =
+            parameters.iter().map(|kind| kind.as_ref().map(|kind| Arc::new(kind.field("", true))));
+        let mut planner = PlannerContext::new().with_prepare_param_data_types(declared.collect());
+        let statement = ast::Statement::Query(Box::new(query.clone()));
+        let plan = SqlToRel::new(&provider)
+            .sql_statement_to_plan_with_context(statement, &mut planner)
+            .map_err(classify)?;
+        let columns = plan.schema().fields().iter().map(|field| {
+            let kind = Type::of(field).ok_or_else(|| unknown_type(field))?;
+            Ok(OutputColumn { name: field.name().clone(), kind, origin: None })
+        });
+        let columns = columns.collect::<Result<_, Error>>()?;
+        Ok(PlannedQuery { plan, columns, parameters: vec![] })
+    }
+
+    /// Runs a plan. To drop the stream stops it.
+    pub(crate) async fn run(
+        &self,
+        plan: &LogicalPlan,
+    ) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
+        let physical = self.state.create_physical_plan(plan).await.map_err(classify)?;
+        let stream: SendableRecordBatchStream =
+            execute_stream(physical, self.state.task_ctx()).map_err(classify)?;
+        // The frame lives as long as anything reads it.
+        let frame = Arc::clone(&self.frame);
+        let stream = stream.map(move |batch| {
+            let _ = &frame;
+            batch.map_err(classify)
+        });
+        Ok(stream.boxed())
+    }
+
+    /// Plans and runs a query without parameters, and collects all its rows.
+    pub(crate) async fn rows(
+        &self,
+        query: &ast::Query,
+    ) -> Result<(PlannedQuery, Vec<RecordBatch>), Error> {
+        let planned = self.plan(query, &[])?;
+        let rows = self.run(&planned.plan).await?.try_collect().await?;
+        Ok((planned, rows))
+    }
+}
+
+fn unknown_type(field: &arrow::datatypes::Field) -> Error {
+    let message = format!("values of type {} are not supported", field.data_type());
+    Error::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+}

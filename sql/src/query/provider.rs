@@ -1,0 +1,146 @@
+//! What DataFusion's planner asks about names: relations come from the frame's catalog.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::catalog::cte_worktable::CteWorkTable;
+use datafusion::catalog::{TableFunctionArgs, TableProvider};
+use datafusion::common::{DFSchema, DataFusionError, Result, TableReference};
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::planner::{
+    ContextProvider, ExprPlanner, RelationPlanner, TypePlanner,
+};
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{
+    AggregateUDF, Expr, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF,
+};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+
+use super::QueryContext;
+use crate::scan::StoredTable;
+use crate::{Error, Relation, SqlState, system};
+
+/// Answers the planner from one frame.
+pub(super) struct FrameProvider<'a> {
+    pub(super) context: &'a QueryContext,
+}
+
+impl FrameProvider<'_> {
+    fn table(&self, name: &TableReference) -> std::result::Result<Arc<dyn TableProvider>, Error> {
+        let schemas = match name.schema() {
+            Some(schema) => vec![schema.to_owned()],
+            None => self.context.settings.search_path(),
+        };
+        for schema in &schemas {
+            if let Some(table) = system::table(self.context, schema, name.table()) {
+                return Ok(table);
+            }
+            if let Some(relation) = self.context.frame.catalog().find(schema, name.table()) {
+                return self.relation(relation);
+            }
+        }
+        let name = match name.schema() {
+            Some(schema) => format!("{schema}.{}", name.table()),
+            None => name.table().to_owned(),
+        };
+        let message = format!("relation \"{name}\" does not exist");
+        Err(Error::new(SqlState::UNDEFINED_TABLE, message))
+    }
+
+    fn relation(&self, relation: &Relation) -> std::result::Result<Arc<dyn TableProvider>, Error> {
+        Ok(Arc::new(StoredTable::new(&self.context.frame, relation)))
+    }
+}
+
+fn external(error: Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+impl ContextProvider for FrameProvider<'_> {
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        self.table(&name).map(provider_as_source).map_err(external)
+    }
+
+    fn get_table_function_source(
+        &self,
+        name: &str,
+        arguments: Vec<Expr>,
+    ) -> Result<Arc<dyn TableSource>> {
+        let state = &self.context.state;
+        let function = state.table_functions().get(name);
+        let function = function.cloned().ok_or_else(|| {
+            let message = format!("function {name} does not exist");
+            external(Error::new(SqlState::UNDEFINED_FUNCTION, message))
+        })?;
+        let simplify = SimplifyContext::builder()
+            .with_config_options(Arc::clone(state.config_options()))
+            .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+            .build();
+        let simplifier = ExprSimplifier::new(simplify);
+        let schema = DFSchema::empty();
+        let arguments = arguments.into_iter().map(|argument| {
+            simplifier.coerce(argument, &schema).and_then(|argument| simplifier.simplify(argument))
+        });
+        let arguments = arguments.collect::<Result<Vec<_>>>()?;
+        let table =
+            function.create_table_provider_with_args(TableFunctionArgs::new(&arguments, state))?;
+        Ok(provider_as_source(table))
+    }
+
+    fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
+        Ok(provider_as_source(Arc::new(CteWorkTable::new(name, schema))))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        self.context.state.expr_planners()
+    }
+
+    fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        self.context.state.relation_planners()
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        None
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.context.state.scalar_functions().get(name).cloned()
+    }
+
+    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
+        self.context.state.higher_order_functions().get(name).cloned()
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.context.state.aggregate_functions().get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.context.state.window_functions().get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _names: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.context.state.config_options()
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        self.context.state.scalar_functions().keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        self.context.state.higher_order_functions().keys().cloned().collect()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        self.context.state.aggregate_functions().keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        self.context.state.window_functions().keys().cloned().collect()
+    }
+}

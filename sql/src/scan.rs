@@ -1,0 +1,245 @@
+//! Reads a stored relation of a frame: one partition for each shard, filters and limits done by the
+//! hosts.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
+};
+use futures::{StreamExt, TryStreamExt};
+use stillframe_protocol::{HostError, RelationId, ScanPart, ScanRequest, ScanStream, Shard};
+
+use crate::query::BATCH_ROWS;
+use crate::{Error, Frame, Relation};
+
+/// A table or materialized view of a frame.
+#[derive(Debug)]
+pub(crate) struct StoredTable {
+    frame: Arc<Frame>,
+    relation: Relation,
+    schema: SchemaRef,
+}
+
+impl StoredTable {
+    pub(crate) fn new(frame: &Arc<Frame>, relation: &Relation) -> Self {
+        let schema = relation.defined_schema();
+        Self { frame: Arc::clone(frame), relation: relation.clone(), schema }
+    }
+
+    /// The relation.
+    pub(crate) fn relation(&self) -> &Relation {
+        &self.relation
+    }
+}
+
+#[async_trait]
+impl TableProvider for StoredTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        _state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let all = (0..self.schema.fields().len()).collect();
+        let projection = projection.cloned().unwrap_or(all);
+        let order = self.relation.stored_order();
+        let stored = projection.iter().map(|defined| {
+            order.iter().position(|place| place == defined).expect("every column is stored")
+        });
+        let request = ScanRequest {
+            epoch: self.frame.epoch(),
+            step: self.frame.step(),
+            relation: self.relation.id,
+            worker: 0,
+            keys: None,
+            filters: vec![],
+            limit,
+            projection: stored.collect(),
+            batch_rows: BATCH_ROWS,
+        };
+        let schema = Arc::new(self.schema.project(&projection)?);
+        let name = format!("{}.{}", self.relation.schema, self.relation.name);
+        let shards = self.frame.database().shards().collect();
+        Ok(Arc::new(FrameScan::new(&self.frame, name, request, shards, schema)))
+    }
+}
+
+/// Scans some shards of a relation.
+#[derive(Debug)]
+pub(crate) struct FrameScan {
+    frame: Arc<Frame>,
+    name: String,
+    request: ScanRequest,
+    shards: Vec<Shard>,
+    properties: Arc<PlanProperties>,
+}
+
+impl FrameScan {
+    fn new(
+        frame: &Arc<Frame>,
+        name: String,
+        request: ScanRequest,
+        shards: Vec<Shard>,
+        schema: SchemaRef,
+    ) -> Self {
+        let distinct: BTreeSet<_> = shards.iter().collect();
+        assert_eq!(distinct.len(), shards.len(), "a shard must be read once");
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            // Never by hash: the engine's hash isn't DataFusion's.
+            Partitioning::UnknownPartitioning(shards.len()),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        )
+        .with_scheduling_type(SchedulingType::Cooperative);
+        Self { frame: Arc::clone(frame), name, request, shards, properties: Arc::new(properties) }
+    }
+}
+
+impl DisplayAs for FrameScan {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FrameScan: {}, step={}", self.name, self.request.step)?;
+        let fields = self.schema();
+        let columns: Vec<_> = fields.fields().iter().map(|field| field.name().as_str()).collect();
+        write!(f, ", columns=[{}]", columns.join(", "))?;
+        if let Some(keys) = &self.request.keys {
+            write!(f, ", keys={}", keys.num_rows())?;
+        }
+        if let Some(limit) = self.request.limit {
+            write!(f, ", limit={limit}")?;
+        }
+        write!(f, ", shards={}", self.shards.len())
+    }
+}
+
+impl ExecutionPlan for FrameScan {
+    fn name(&self) -> &str {
+        "FrameScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let shard = *self.shards.get(partition).ok_or_else(|| {
+            DataFusionError::Internal(format!("there is no shard number {partition}"))
+        })?;
+        let host = Arc::clone(self.frame.database().host(shard.host));
+        let request = ScanRequest { worker: shard.worker, ..self.request.clone() };
+        let schema = self.schema();
+        let relation = request.relation;
+        let frame = Arc::clone(&self.frame);
+        let opened = async move {
+            frame.check()?;
+            let stream = host.scan(request).await?;
+            Ok::<_, Error>(whole(stream, relation, shard))
+        };
+        let stream = {
+            let schema = Arc::clone(&schema);
+            futures::stream::once(opened)
+                .try_flatten()
+                .map(move |batch| Ok(renamed(batch.map_err(external)?, &schema)?))
+        };
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))
+    }
+}
+
+fn external(error: Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// The same columns under the names and with the metadata that the plan knows.
+fn renamed(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = batch.columns().to_vec();
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+/// The batches of a scan. An answer that stops without its end, or whose end counts other rows than
+/// have come, is an error.
+fn whole(
+    stream: ScanStream,
+    relation: RelationId,
+    shard: Shard,
+) -> impl futures::Stream<Item = std::result::Result<RecordBatch, Error>> + Send {
+    let start = Reading::Open { stream, rows: 0 };
+    futures::stream::unfold(start, move |reading| async move {
+        let Reading::Open { mut stream, rows } = reading else { return None };
+        let broken = |what: &str| {
+            let message = format!("scan of relation {relation} on shard {shard} {what}");
+            Error::from(HostError::Unreachable(message))
+        };
+        match stream.next().await {
+            Some(Ok(ScanPart::Batch(batch))) => {
+                let rows = rows + batch.num_rows() as u64;
+                Some((Ok(batch), Reading::Open { stream, rows }))
+            }
+            Some(Ok(ScanPart::End { rows: sent })) if sent == rows => None,
+            Some(Ok(ScanPart::End { .. })) => Some((Err(broken("lost rows")), Reading::Over)),
+            Some(Err(error)) => Some((Err(error.into()), Reading::Over)),
+            None => Some((Err(broken("stopped without its end")), Reading::Over)),
+        }
+    })
+}
+
+/// Where the reading of a scan stands.
+enum Reading {
+    Open { stream: ScanStream, rows: u64 },
+    Over,
+}
