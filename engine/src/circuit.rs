@@ -4,10 +4,17 @@
 //! nothing here may depend on the worker or iterate a hash map. Nothing here knows about steps,
 //! frames or the network.
 
+mod aggregate;
+mod builder;
+mod constant;
+mod error_entry;
 mod identity;
+mod join;
+mod linear;
 mod output;
 mod publish;
-#[allow(dead_code, reason = "for views")]
+mod relation;
+mod source;
 mod table;
 
 use std::collections::HashMap;
@@ -15,7 +22,7 @@ use std::collections::HashMap;
 use dbsp::RootCircuit;
 use stillframe_protocol::{Program, RelationId};
 
-use identity::Identity;
+use builder::Builder;
 
 pub use output::{RelationOutput, ShardSnapshot, Snapshot};
 pub use table::TableInput;
@@ -40,18 +47,17 @@ pub struct Circuit {
 pub fn construct(
     circuit: &mut RootCircuit,
     program: &Program,
-    _functions: &Functions,
+    functions: &Functions,
 ) -> Result<Circuit, EngineError> {
-    let mut identity = Identity::default();
+    let mut builder = Builder::new(circuit, functions);
     let mut built = Circuit::default();
     for table in &program.tables {
-        let table_id = table.id;
-        let table = table::build(circuit, table, &mut identity)?;
-        built.inputs.insert(table_id, table.input);
-        built.outputs.insert(table_id, table.output);
+        let (input, output) = builder.table(table)?;
+        built.inputs.insert(table.id, input);
+        built.outputs.insert(table.id, output);
     }
-    if let Some(view) = program.views.first() {
-        return Err(EngineError::InvalidPlan(format!("view {} cannot be built", view.id)));
+    for view in &program.views {
+        built.outputs.insert(view.id, builder.view(view)?);
     }
     Ok(built)
 }

@@ -6,7 +6,6 @@
 
 mod arithmetic;
 mod classify;
-#[allow(dead_code, unused_imports, reason = "for views")]
 mod fallible;
 
 use std::fmt;
@@ -25,7 +24,6 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use stillframe_protocol::{BinaryOperator, Expression, Literal, UnaryOperator};
 
 pub use classify::row_error;
-#[allow(unused_imports, reason = "for views")]
 pub(crate) use fallible::can_fail;
 
 use crate::EngineError;

@@ -4,6 +4,7 @@ mod circuit;
 mod error;
 mod expression;
 mod row;
+mod weight;
 
 pub use circuit::{Circuit, RelationOutput, ShardSnapshot, Snapshot, TableInput, construct};
 pub use error::EngineError;

@@ -8,11 +8,13 @@
 //! What the bytes mean is the business of [`Codec`] alone.
 
 mod codec;
-#[allow(dead_code, reason = "for views")]
 mod decode;
+mod encode;
 mod traits;
 
 pub use codec::{Codec, FieldOffsets, RowBuffer};
+pub(crate) use decode::{float32, float64, int16, int32, int64, int128, is_null, value};
+pub(crate) use encode::{put_float32, put_float64, put_int64, put_int128, put_null};
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering;

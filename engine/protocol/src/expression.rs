@@ -204,4 +204,49 @@ impl Expression {
             Self::Call { arguments, .. } => arguments.iter().for_each(visit),
         }
     }
+
+    /// The same expression with every column renumbered.
+    #[must_use]
+    pub fn map_columns(&self, map: &dyn Fn(usize) -> usize) -> Self {
+        let boxed = |expression: &Expression| Box::new(expression.map_columns(map));
+        let all = |list: &[Expression]| list.iter().map(|item| item.map_columns(map)).collect();
+        match self {
+            Self::Column(index) => Self::Column(map(*index)),
+            Self::Literal(value) => Self::Literal(value.clone()),
+            Self::Unary { operator, operand } => {
+                Self::Unary { operator: *operator, operand: boxed(operand) }
+            }
+            Self::Binary { operator, left, right } => {
+                Self::Binary { operator: *operator, left: boxed(left), right: boxed(right) }
+            }
+            Self::Cast { operand, to, null_on_error } => Self::Cast {
+                operand: boxed(operand),
+                to: to.clone(),
+                null_on_error: *null_on_error,
+            },
+            Self::Case { operand, branches, otherwise } => Self::Case {
+                operand: operand.as_deref().map(boxed),
+                branches: branches
+                    .iter()
+                    .map(|(when, then)| (when.map_columns(map), then.map_columns(map)))
+                    .collect(),
+                otherwise: otherwise.as_deref().map(boxed),
+            },
+            Self::Like { operand, pattern, negated, case_insensitive, escape } => Self::Like {
+                operand: boxed(operand),
+                pattern: boxed(pattern),
+                negated: *negated,
+                case_insensitive: *case_insensitive,
+                escape: *escape,
+            },
+            Self::InList { operand, list, negated } => {
+                Self::InList { operand: boxed(operand), list: all(list), negated: *negated }
+            }
+            Self::Call { function, arguments, returns } => Self::Call {
+                function: function.clone(),
+                arguments: all(arguments),
+                returns: returns.clone(),
+            },
+        }
+    }
 }

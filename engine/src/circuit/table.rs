@@ -9,19 +9,15 @@ use std::sync::Arc;
 
 use dbsp::operator::{IndexedZSetHandle, ZSetHandle};
 use dbsp::utils::Tup2;
-use dbsp::{OrdIndexedZSet, OrdZSet, RootCircuit, Stream, ZWeight};
+use dbsp::{RootCircuit, ZWeight};
 use stillframe_protocol::{Plan, Table};
 
 use super::identity::Identity;
 use super::output::{RelationOutput, Snapshot};
 use super::publish::publish;
+use super::source::{Books, Placement, Source, SourceStream};
 use crate::EngineError;
 use crate::row::{Codec, Row};
-
-/// Changes of a set of whole rows.
-pub(crate) type RowStream = Stream<RootCircuit, OrdZSet<Row>>;
-/// Changes of rows that are cut into a key and the rest.
-pub(crate) type KeyedStream = Stream<RootCircuit, OrdIndexedZSet<Row, Row>>;
 
 /// Where a table's changes enter, on one host. Any host takes changes of any key.
 #[derive(Clone, Debug)]
@@ -76,17 +72,10 @@ impl TableInput {
     }
 }
 
-/// The changes of a table as views read them.
-#[derive(Clone)]
-pub(crate) enum TableStream {
-    Keyed(KeyedStream),
-    Bag(RowStream),
-}
-
 /// A table in the circuit.
 pub(crate) struct BuiltTable {
     pub(crate) input: TableInput,
-    pub(crate) stream: TableStream,
+    pub(crate) source: Source,
     pub(crate) output: RelationOutput,
 }
 
@@ -109,19 +98,32 @@ pub(crate) fn build(
     // dbsp's inputs shard by key, respectively by row, before anything else.
     let (handle, stream, rows) = if key_columns > 0 {
         let (stream, handle) = circuit.add_input_indexed_zset::<Row, Row>();
-        let stream = stream.set_persistent_id(Some(&id));
+        let stream = stream.mark_sharded().set_persistent_id(Some(&id));
         let rows = publish(&stream.accumulate_integrate_trace(), |trace| {
             Snapshot::Keyed(trace.ro_snapshot())
         });
-        (Handle::Keyed(handle), TableStream::Keyed(stream), rows)
+        (
+            Handle::Keyed(handle),
+            SourceStream::Keyed { stream, key_columns, key_not_null: true },
+            rows,
+        )
     } else {
         let (stream, handle) = circuit.add_input_zset::<Row>();
-        let stream = stream.set_persistent_id(Some(&id));
+        let stream = stream.mark_sharded().set_persistent_id(Some(&id));
         let rows = publish(&stream.accumulate_integrate_trace(), |trace| {
             Snapshot::Set(trace.ro_snapshot())
         });
-        (Handle::Bag(handle), TableStream::Bag(stream), rows)
+        (Handle::Bag(handle), SourceStream::Set(stream), rows)
+    };
+    let placed_by = if key_columns > 0 { key_columns } else { columns };
+    let source = Source {
+        stream,
+        codec: Arc::clone(&codec),
+        placement: Placement::By((0..placed_by).collect()),
+        carries_errors: false,
+        is_spread: true,
+        books: Books::new(),
     };
     let output = RelationOutput::new(Arc::clone(&codec), key_columns, rows, vec![]);
-    Ok(BuiltTable { input: TableInput { codec, key_columns, handle }, stream, output })
+    Ok(BuiltTable { input: TableInput { codec, key_columns, handle }, source, output })
 }

@@ -1,4 +1,8 @@
 //! Circuits on several hosts and workers in one process, against a plain model of their tables.
 
 mod cluster;
+mod differential;
+mod model;
+mod plans;
+mod reference;
 mod tables;

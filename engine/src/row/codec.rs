@@ -93,8 +93,7 @@ impl Codec {
         if columns.is_empty() || row_count == 0 {
             return Ok(vec![Row::default(); row_count]);
         }
-        let columns: Vec<ArrayRef> = columns.iter().map(normalise_floats).collect();
-        let rows = self.converter.convert_columns(&columns)?;
+        let rows = self.encode_contiguous(columns)?;
         let encode = |row: arrow_row::Row<'_>| match u32::try_from(row.as_ref().len()) {
             Ok(_) => Ok(Row::new(row.as_ref())),
             Err(_) => Err(EngineError::RowTooLong),
@@ -167,6 +166,15 @@ impl Codec {
         self.walk_to(row, self.widths.len(), offsets);
     }
 
+    /// Encodes columns of the schema's types into one buffer.
+    pub(crate) fn encode_contiguous(
+        &self,
+        columns: &[ArrayRef],
+    ) -> Result<arrow_row::Rows, EngineError> {
+        let columns: Vec<ArrayRef> = columns.iter().map(normalise_floats).collect();
+        Ok(self.converter.convert_columns(&columns)?)
+    }
+
     /// How many bytes the first `columns` fields of a row have.
     #[inline]
     pub fn prefix_len(&self, row: &[u8], columns: usize) -> usize {
@@ -181,8 +189,9 @@ impl Codec {
         offset
     }
 
+    /// Finds the first fields of a row.
     #[inline]
-    fn walk_to(&self, row: &[u8], columns: usize, offsets: &mut FieldOffsets) {
+    pub(crate) fn walk_to(&self, row: &[u8], columns: usize, offsets: &mut FieldOffsets) {
         let FieldOffsets(offsets) = offsets;
         offsets.clear();
         let fixed = columns.min(self.fixed_offsets.len() - 1);
@@ -204,6 +213,12 @@ impl FieldOffsets {
     #[inline]
     pub fn field<'a>(&self, row: &'a [u8], column: usize) -> &'a [u8] {
         &row[self.0[column]..self.0[column + 1]]
+    }
+
+    /// The bytes of neighbouring fields of the row that was walked last.
+    #[inline]
+    pub(crate) fn fields<'a>(&self, row: &'a [u8], columns: &std::ops::Range<usize>) -> &'a [u8] {
+        &row[self.0[columns.start]..self.0[columns.end]]
     }
 }
 

@@ -1,0 +1,313 @@
+//! What a plan means, computed the slow way: row by row, from the whole tables.
+//!
+//! It shares the kernels of expressions with the engine, and nothing else.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, Schema, i256};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::common::ScalarValue;
+use stillframe_protocol::{Aggregate, AggregateFunction, Expression, Plan, RelationId, RowError};
+
+use super::cluster::{Bag, functions};
+use super::plans::schema;
+use crate::circuit::tests::model::Tables;
+use crate::expression::scalar;
+use crate::{Codec, compile, row_error};
+
+pub(super) type Record = Vec<ScalarValue>;
+
+/// The rows of a plan, and the errors of rows that have none.
+#[derive(Default)]
+pub(super) struct Answer {
+    pub(super) rows: Vec<Record>,
+    pub(super) errors: Vec<RowError>,
+}
+
+/// Views by id.
+pub(super) type Views<'a> = BTreeMap<RelationId, &'a Plan>;
+
+pub(super) fn answer(plan: &Plan, tables: &Tables, views: &Views<'_>) -> Answer {
+    let mut errors = vec![];
+    let rows = rows(plan, tables, views, &mut errors);
+    errors.sort();
+    errors.dedup();
+    Answer { rows, errors }
+}
+
+/// The rows as a bag of encoded ones.
+pub(super) fn encoded(plan: &Plan, rows: &[Record]) -> Bag {
+    let codec = Codec::new(plan.schema()).unwrap();
+    let batch = batch(&plan.schema(), rows);
+    let mut bag = Bag::new();
+    for row in codec.encode_batch(&batch).unwrap() {
+        *bag.entry(row).or_default() += 1;
+    }
+    bag
+}
+
+pub(super) fn batch(schema: &Arc<Schema>, rows: &[Record]) -> RecordBatch {
+    let column = |place: usize| -> ArrayRef {
+        let data_type = schema.field(place).data_type();
+        if rows.is_empty() {
+            return arrow::array::new_empty_array(data_type);
+        }
+        ScalarValue::iter_to_array(rows.iter().map(|row| row[place].clone())).unwrap()
+    };
+    let columns = (0..schema.fields().len()).map(column).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).unwrap()
+}
+
+fn rows(
+    plan: &Plan,
+    tables: &Tables,
+    views: &Views<'_>,
+    errors: &mut Vec<RowError>,
+) -> Vec<Record> {
+    match plan {
+        Plan::Relation { id, .. } => match views.get(id) {
+            Some(view) => rows(view, tables, views, errors),
+            None => tables.rows(*id),
+        },
+        Plan::Values { rows, .. } => {
+            rows.iter().map(|row| row.iter().map(scalar).collect()).collect()
+        }
+        Plan::Filter { input, predicate } => {
+            let input_schema = input.schema();
+            let mut input = rows(input, tables, views, errors);
+            input.retain(|row| is_true(predicate, &input_schema, row, errors));
+            input
+        }
+        Plan::Project { input, expressions, .. } => {
+            let input_schema = input.schema();
+            let mut projected = vec![];
+            for row in rows(input, tables, views, errors) {
+                let values: Result<Record, RowError> = expressions
+                    .iter()
+                    .map(|expression| evaluate(expression, &input_schema, &row))
+                    .collect();
+                match values {
+                    Ok(values) => projected.push(values),
+                    Err(error) => errors.push(error),
+                }
+            }
+            projected
+        }
+        Plan::Join { left, right, on, residual, schema } => {
+            let left = rows(left, tables, views, errors);
+            let right = rows(right, tables, views, errors);
+            let mut joined = vec![];
+            for left in &left {
+                for right in &right {
+                    let meets = |(a, b): &(usize, usize)| {
+                        !left[*a].is_null() && !right[*b].is_null() && left[*a] == right[*b]
+                    };
+                    let row: Record = left.iter().chain(right).cloned().collect();
+                    if on.iter().all(meets)
+                        && residual.iter().all(|residual| is_true(residual, schema, &row, errors))
+                    {
+                        joined.push(row);
+                    }
+                }
+            }
+            joined
+        }
+        Plan::Aggregate { input, groups, aggregates, schema } => {
+            let input = rows(input, tables, views, errors);
+            aggregate(input, groups, aggregates, schema, errors)
+        }
+        Plan::Distinct { input } => {
+            let mut input = rows(input, tables, views, errors);
+            input.sort_by(|a, b| compare(a, b));
+            input.dedup();
+            input
+        }
+        Plan::UnionAll { inputs, .. } => {
+            inputs.iter().flat_map(|input| rows(input, tables, views, errors)).collect()
+        }
+    }
+}
+
+fn evaluate(
+    expression: &Expression,
+    schema: &Arc<Schema>,
+    row: &Record,
+) -> Result<ScalarValue, RowError> {
+    // A batch of one row decides branches as if there were no batches.
+    let compiled = compile(expression, schema, &functions()).unwrap();
+    let batch = batch(schema, std::slice::from_ref(row));
+    let value = compiled.evaluate(&batch).map_err(|error| row_error(&error))?;
+    Ok(ScalarValue::try_from_array(&value.into_array(1).unwrap(), 0).unwrap())
+}
+
+/// Whether a condition holds; a failing row is an error. Parts of a conjunction are asked in order
+/// until one doesn't hold.
+fn is_true(
+    predicate: &Expression,
+    schema: &Arc<Schema>,
+    row: &Record,
+    errors: &mut Vec<RowError>,
+) -> bool {
+    if let Expression::Binary { operator: stillframe_protocol::BinaryOperator::And, left, right } =
+        predicate
+    {
+        return is_true(left, schema, row, errors) && is_true(right, schema, row, errors);
+    }
+    match evaluate(predicate, schema, row) {
+        Ok(value) => value == ScalarValue::Boolean(Some(true)),
+        Err(error) => {
+            errors.push(error);
+            false
+        }
+    }
+}
+
+fn compare(left: &Record, right: &Record) -> Ordering {
+    let types: Vec<DataType> = left.iter().map(ScalarValue::data_type).collect();
+    let codec = Codec::new(schema(&types)).unwrap();
+    let encode =
+        |row: &Record| codec.encode_batch(&batch(codec.schema(), std::slice::from_ref(row)));
+    encode(left).unwrap().cmp(&encode(right).unwrap())
+}
+
+fn aggregate(
+    input: Vec<Record>,
+    groups: &[usize],
+    aggregates: &[Aggregate],
+    schema: &Arc<Schema>,
+    errors: &mut Vec<RowError>,
+) -> Vec<Record> {
+    let mut by_group: Vec<(Record, Vec<Record>)> = vec![];
+    if groups.is_empty() {
+        by_group.push((vec![], vec![]));
+    }
+    for row in input {
+        let key: Record = groups.iter().map(|group| row[*group].clone()).collect();
+        match by_group.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, rows)) => rows.push(row),
+            None => by_group.push((key, vec![row])),
+        }
+    }
+    let mut results = vec![];
+    for (mut result, rows) in by_group {
+        let values: Result<Vec<ScalarValue>, RowError> = aggregates
+            .iter()
+            .enumerate()
+            .map(|(place, aggregate)| {
+                let returns = schema.field(groups.len() + place).data_type();
+                aggregate_one(aggregate, &rows, returns)
+            })
+            .collect();
+        match values {
+            Ok(values) => {
+                result.extend(values);
+                results.push(result);
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    results
+}
+
+fn aggregate_one(
+    aggregate: &Aggregate,
+    rows: &[Record],
+    returns: &DataType,
+) -> Result<ScalarValue, RowError> {
+    let values: Vec<ScalarValue> = match aggregate.argument {
+        None => return Ok(ScalarValue::Int64(Some(rows.len() as i64))),
+        Some(argument) => {
+            rows.iter().map(|row| row[argument].clone()).filter(|value| !value.is_null()).collect()
+        }
+    };
+    if aggregate.function == AggregateFunction::Count {
+        return Ok(ScalarValue::Int64(Some(values.len() as i64)));
+    }
+    if values.is_empty() {
+        return Ok(ScalarValue::try_from(returns).unwrap());
+    }
+    let by_order = |a: &ScalarValue, b: &ScalarValue| compare(&vec![a.clone()], &vec![b.clone()]);
+    match aggregate.function {
+        AggregateFunction::Count => unreachable!("counted above"),
+        AggregateFunction::Min => Ok(values.into_iter().min_by(by_order).unwrap()),
+        AggregateFunction::Max => Ok(values.into_iter().max_by(by_order).unwrap()),
+        AggregateFunction::Sum => sum(&values, returns),
+        AggregateFunction::Avg => average(&values, returns),
+    }
+}
+
+/// The whole numbers of integers and decimals.
+fn total(values: &[ScalarValue]) -> Option<i256> {
+    values.iter().try_fold(i256::ZERO, |total, value| {
+        let value = match value {
+            ScalarValue::Int16(value) => i128::from((*value)?),
+            ScalarValue::Int32(value) => i128::from((*value)?),
+            ScalarValue::Int64(value) => i128::from((*value)?),
+            ScalarValue::Decimal128(value, ..) => (*value)?,
+            _ => return None,
+        };
+        total.checked_add(i256::from_i128(value))
+    })
+}
+
+/// The plain sum of floats; tests with floats use ones whose sums are exact.
+fn float_total(values: &[ScalarValue]) -> f64 {
+    let float = |value: &ScalarValue| match value {
+        ScalarValue::Float32(Some(value)) => f64::from(*value),
+        ScalarValue::Float64(Some(value)) => *value,
+        other => panic!("{other} is no float"),
+    };
+    values.iter().map(float).sum()
+}
+
+fn sum(values: &[ScalarValue], returns: &DataType) -> Result<ScalarValue, RowError> {
+    match (returns, total(values)) {
+        (DataType::Int64, Some(total)) => match total.to_i128().map(i64::try_from) {
+            Some(Ok(total)) => Ok(ScalarValue::Int64(Some(total))),
+            _ => Err(out_of_range("bigint out of range")),
+        },
+        (DataType::Decimal128(precision, scale), Some(total)) => {
+            let limit = 10i128.pow(38);
+            match total.to_i128().filter(|total| (-limit < *total) && (*total < limit)) {
+                Some(total) => Ok(ScalarValue::Decimal128(Some(total), *precision, *scale)),
+                None => Err(out_of_range("numeric field overflow")),
+            }
+        }
+        (DataType::Float32, None) => Ok(ScalarValue::Float32(Some(float_total(values) as f32))),
+        (DataType::Float64, None) => Ok(ScalarValue::Float64(Some(float_total(values)))),
+        other => panic!("no sum {other:?}"),
+    }
+}
+
+fn average(values: &[ScalarValue], returns: &DataType) -> Result<ScalarValue, RowError> {
+    let count = values.len() as i128;
+    let Some(total) = total(values) else {
+        return Ok(ScalarValue::Float64(Some(float_total(values) / count as f64)));
+    };
+    let DataType::Decimal128(precision, scale) = returns else { panic!("average as {returns}") };
+    let from = match values[0] {
+        ScalarValue::Decimal128(_, _, scale) => scale,
+        _ => 0,
+    };
+    // Twice the quotient and one more, halved and rounded down, rounds half up; by magnitude.
+    let scaled =
+        total.checked_mul(i256::from_i128(10).wrapping_pow((scale - from) as u32)).unwrap();
+    let (one, two) = (i256::from_i128(count), i256::from_i128(2 * count));
+    let magnitude = scaled.wrapping_abs();
+    let rounded = magnitude.wrapping_add(magnitude).wrapping_add(one).wrapping_div(two);
+    match rounded.to_i128().filter(|rounded| *rounded < 10i128.pow(38)) {
+        Some(rounded) => {
+            let rounded = if scaled.is_negative() { -rounded } else { rounded };
+            Ok(ScalarValue::Decimal128(Some(rounded), *precision, *scale))
+        }
+        None => Err(out_of_range("numeric field overflow")),
+    }
+}
+
+fn out_of_range(message: &str) -> RowError {
+    RowError { sqlstate: "22003".to_owned(), message: message.to_owned() }
+}
