@@ -11,3 +11,6 @@ pub mod driver;
 pub mod machine;
 
 pub use driver::{Options, start};
+
+#[cfg(test)]
+mod simulation;

@@ -26,6 +26,8 @@ pub(crate) enum Defect {
     ForgetsHistory,
     /// What was written is forgotten while somebody may ask.
     TrimsTooMuch,
+    /// Whoever wants a whole relation isn't told of keys that were written.
+    ForgetsKeys,
     /// Newcomers don't queue behind those who wait already.
     Overtakes,
     /// Shared reservations don't keep exclusive ones out.
@@ -38,6 +40,10 @@ pub(crate) enum Defect {
     ShowsCatalogEarly,
     /// A commit that is asked for twice enters twice.
     CommitsTwice,
+    /// What is committed can be aborted until its step is common.
+    AbortsCommitted,
+    /// Steps are stamped with whatever the clock on the wall says.
+    FollowsWallClock,
     /// A waiter that gives up is forgotten, its place isn't.
     KeepsPlace,
 }

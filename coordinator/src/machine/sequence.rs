@@ -174,7 +174,10 @@ impl Sequence {
     ) -> Arc<Command> {
         assert!(self.in_flight.is_none(), "one command at a time");
         let step = self.common.map_or(Step(0), Step::next);
-        self.clock_us = self.clock_us.max(now.wall_us);
+        self.clock_us = match self.defect.is(Defect::FollowsWallClock) {
+            true => now.wall_us,
+            false => self.clock_us.max(now.wall_us),
+        };
         let clock_us = self.clock_us;
         let action = match work {
             Work::Advance => {

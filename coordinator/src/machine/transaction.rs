@@ -212,7 +212,9 @@ impl Transactions {
         transaction: TransactionId,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        if self.has_ended(transaction) {
+        let undoes =
+            self.defect.is(Defect::AbortsCommitted) && self.outcomes.get(transaction).is_none();
+        if self.has_ended(transaction) && !undoes {
             return false;
         }
         let aborted = CoordinatorError::UnknownTransaction;

@@ -82,6 +82,7 @@ impl History {
             Lockable::Relation(relation) => {
                 self.relations.get(&relation).and_then(|writes| match entry.mode {
                     Mode::Shared => writes.whole,
+                    Mode::Exclusive if self.defect.is(Defect::ForgetsKeys) => writes.whole,
                     Mode::Exclusive => writes.any,
                 })
             }

@@ -1,0 +1,302 @@
+//! The judge. It knows what was asked, answered, sent and made, and what the promises are; it knows
+//! nothing of how the machine keeps them.
+
+mod history;
+mod leases;
+mod reservations;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use stillframe_protocol::{
+    Action, Command, Committed, CoordinatorError, Grant, HostId, LeaseId, Reservation, Step,
+    TransactionId,
+};
+
+use self::history::History;
+use self::leases::Leases;
+use self::reservations::Reservations;
+use super::bank::{Contents, Write};
+use crate::machine::{Answer, Reply, Request, Ticket};
+
+/// All that is known, and the first promise that was broken.
+pub(super) struct Checker {
+    pub(super) violation: Option<String>,
+    /// Whether a host has failed, so that everybody may be told so.
+    pub(super) failed: bool,
+    /// The newest step that each host has made.
+    made: Vec<Option<Step>>,
+    asked: BTreeMap<Ticket, Request>,
+    cancelled: BTreeSet<Ticket>,
+    /// The newest step that a client was told of: no later lease is older.
+    acknowledged: Option<Step>,
+    acknowledged_when_asked: BTreeMap<Ticket, Option<Step>>,
+    history: History,
+    leases: Leases,
+    reservations: Reservations,
+    /// How often what was seen, so that nobody believes in a simulation in which nothing happens.
+    pub(super) tally: BTreeMap<&'static str, u64>,
+}
+
+impl Checker {
+    pub(super) fn new(hosts: u32, accounts: u64) -> Self {
+        Self {
+            violation: None,
+            failed: false,
+            made: vec![None; hosts as usize],
+            asked: BTreeMap::new(),
+            cancelled: BTreeSet::new(),
+            acknowledged: None,
+            acknowledged_when_asked: BTreeMap::new(),
+            history: History::new(accounts),
+            leases: Leases::default(),
+            reservations: Reservations::default(),
+            tally: BTreeMap::new(),
+        }
+    }
+
+    /// Notes a broken promise, unless this holds.
+    pub(super) fn expect(&mut self, holds: bool, promise: impl FnOnce() -> String) {
+        if !holds && self.violation.is_none() {
+            self.violation = Some(promise());
+        }
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.tally.entry(what).or_default() += 1;
+    }
+
+    pub(super) fn check(&mut self, checked: Result<(), String>) {
+        if let Err(violation) = checked {
+            self.expect(false, || violation);
+        }
+    }
+
+    /// The newest step that all hosts have made.
+    fn made_by_all(&self) -> Option<Step> {
+        self.made.iter().copied().min().flatten()
+    }
+
+    // What happens at the machine.
+
+    /// The machine is asked.
+    pub(super) fn asked(&mut self, ticket: Ticket, request: &Request) {
+        self.asked.insert(ticket, request.clone());
+        self.acknowledged_when_asked.insert(ticket, self.acknowledged);
+        match request {
+            Request::Reserve(reserve) => self.reservations.asked(ticket, reserve),
+            Request::Commit { transaction, .. } => self.history.commit_asked(*transaction),
+            Request::Change(change) => self.history.commit_asked(change.transaction),
+            _ => {}
+        }
+    }
+
+    /// Nobody waits for an answer any more. Reservations must not be answered then; anything else
+    /// may be.
+    pub(super) fn cancelled(&mut self, ticket: Ticket) {
+        if let Some(Request::Reserve(_)) = self.asked.get(&ticket) {
+            self.asked.remove(&ticket);
+            self.reservations.gave_up(ticket);
+        }
+        self.count("waits given up");
+        self.cancelled.insert(ticket);
+    }
+
+    /// The machine answers.
+    pub(super) fn answered(&mut self, now: Duration, ticket: Ticket, answer: &Answer) {
+        let Some(request) = self.asked.remove(&ticket) else {
+            self.expect(false, || format!("{ticket:?} is answered but not asked: {answer:?}"));
+            return;
+        };
+        if let Some(kind) = kind(answer) {
+            self.count(kind);
+        }
+        let before = self.acknowledged_when_asked.remove(&ticket).flatten();
+        if let (Ok(reply), Request::Reserve(_)) = (answer, &request) {
+            if let Reply::Reserved(reservation) = reply {
+                let step = match reservation {
+                    Reservation::Granted => None,
+                    Reservation::Changed(step) => Some(*step),
+                };
+                let common = self.made_by_all();
+                self.expect(step <= common, || format!("changed at step {step:?} of {common:?}"));
+            }
+            let granted = self.reservations.granted(ticket);
+            self.check(granted);
+        } else {
+            self.reservations.gave_up(ticket);
+        }
+        match (answer, request) {
+            (Ok(Reply::Granted(grant)), Request::Lease { lease, time_to_live }) => {
+                self.granted(now, grant, lease, time_to_live, before);
+            }
+            (Ok(Reply::Renewed(gone)), Request::Renew { leases }) => {
+                let lives = leases.iter().map(|(id, _)| *id).filter(|id| !gone.contains(id));
+                lives.for_each(|id| self.leases.renewed(now, id));
+            }
+            (
+                Ok(Reply::Committed(Committed { step })),
+                Request::Commit { transaction, staged_on },
+            ) => self.committed(*step, transaction, !staged_on.is_empty()),
+            (Ok(Reply::Committed(Committed { step })), Request::Change(change)) => {
+                self.committed(*step, change.transaction, false);
+            }
+            (Err(CoordinatorError::CatalogChanged), Request::Change(change)) => {
+                self.history.commit_refused(change.transaction);
+            }
+            (Err(CoordinatorError::Failed(why)), _) => {
+                let failed = self.failed;
+                self.expect(failed, || format!("{why}, but no host has failed"));
+            }
+            _ => {}
+        }
+    }
+
+    fn granted(
+        &mut self,
+        now: Duration,
+        grant: &Grant,
+        lease: LeaseId,
+        time_to_live: Duration,
+        acknowledged: Option<Step>,
+    ) {
+        let (step, made) = (grant.step, self.made_by_all());
+        self.expect(grant.lease == lease, || format!("{lease} is granted as {}", grant.lease));
+        self.expect(Some(step) <= made, || {
+            format!("lease {lease} is granted on step {step}, all hosts have made {made:?}")
+        });
+        let known = self.leases.step(lease);
+        self.expect(Some(step) >= acknowledged || known == Some(step), || {
+            format!("lease {lease} is granted on step {step}, {acknowledged:?} was acknowledged")
+        });
+        let granted = self.leases.granted(now, lease, step, time_to_live);
+        self.check(granted);
+        let shown = self.history.shows(step, &grant.catalog);
+        self.check(shown);
+    }
+
+    fn committed(&mut self, step: Step, transaction: TransactionId, entered: bool) {
+        let made = self.made_by_all();
+        self.expect(Some(step) <= made, || {
+            format!("{transaction} is acknowledged at step {step}, all hosts have made {made:?}")
+        });
+        if entered {
+            let entered = self.history.entered(transaction);
+            self.expect(entered == Some(step), || {
+                format!("{transaction} entered {entered:?} and is acknowledged at {step}")
+            });
+        } else {
+            self.reservations.ended(transaction);
+        }
+        self.acknowledged = self.acknowledged.max(Some(step));
+    }
+
+    /// The machine hears that a lease isn't needed.
+    pub(super) fn released(&mut self, lease: LeaseId) {
+        self.leases.ended(lease);
+    }
+
+    /// The machine hears that a transaction is given up.
+    pub(super) fn aborted(&mut self, transaction: TransactionId) {
+        if self.history.aborted(transaction) {
+            self.reservations.ended(transaction);
+        }
+    }
+
+    /// The machine sends a command.
+    pub(super) fn sent(&mut self, command: &Arc<Command>) {
+        if let Action::Replace { .. } = command.action {
+            self.count("replacements sent");
+        }
+        let all_made = self.made.iter().all(|made| *made == self.made[0]);
+        let sent = self.history.sent(command, all_made);
+        self.check(sent);
+    }
+
+    // What happens at the hosts.
+
+    /// A host has made a step.
+    pub(super) fn made(&mut self, host: HostId, step: Option<Step>) {
+        self.made[host.0 as usize] = step;
+        if let Some(step) = self.made_by_all() {
+            for transaction in self.history.entered_up_to(step) {
+                self.reservations.ended(transaction);
+            }
+        }
+    }
+
+    /// A host keeps these frames.
+    pub(super) fn keeps(&mut self, now: Duration, host: HostId, frames: &[Step]) {
+        let kept = self.leases.are_kept(now, host, frames);
+        self.check(kept);
+    }
+
+    /// A host doesn't have a frame that a client wants to read.
+    pub(super) fn frame_gone(&mut self, now: Duration, lease: LeaseId, step: Step) {
+        self.count("frames gone");
+        let must_live = self.leases.must_live(now, lease);
+        self.expect(!must_live, || format!("lease {lease} lives, its step {step} is gone"));
+    }
+
+    // What clients see.
+
+    /// A client is granted a lease.
+    pub(super) fn leased(&mut self, grant: &Grant) {
+        let defined = self.history.defines_all(grant);
+        self.check(defined);
+    }
+
+    /// A client has read a whole frame.
+    pub(super) fn read(&mut self, step: Step, contents: &Contents) {
+        self.count("frames read");
+        let read = self.history.reads(step, contents);
+        self.check(read);
+    }
+
+    /// A client stages these writes.
+    pub(super) fn stages(&mut self, transaction: TransactionId, writes: &[Write]) {
+        self.history.staged(transaction, writes);
+    }
+
+    /// A client begins to define something, or to take it away.
+    pub(super) fn defines(&mut self, item: u32) {
+        self.history.defines(item);
+    }
+
+    /// A client has defined something, or taken it away.
+    pub(super) fn defined(&mut self, item: u32, present: bool, step: Step) {
+        self.history.defined(item, present, step);
+    }
+
+    /// A client gets an answer that isn't what it asked for.
+    pub(super) fn refused(&mut self, answer: &Answer) {
+        let failed = self.failed && matches!(answer, Err(CoordinatorError::Failed(_)));
+        self.expect(failed, || format!("a client is answered {answer:?}"));
+    }
+
+    /// All is over: what is left?
+    pub(super) fn finish(&mut self) {
+        let mut unanswered = std::mem::take(&mut self.asked);
+        unanswered.retain(|ticket, _| !self.cancelled.contains(ticket));
+        self.expect(unanswered.is_empty(), || format!("never answered: {unanswered:?}"));
+    }
+}
+
+/// What an answer counts as.
+fn kind(answer: &Answer) -> Option<&'static str> {
+    match answer {
+        Ok(Reply::Granted(_)) => Some("leases"),
+        Ok(Reply::Renewed(gone)) if !gone.is_empty() => Some("leases gone"),
+        Ok(Reply::Reserved(Reservation::Granted)) => Some("reservations granted"),
+        Ok(Reply::Reserved(Reservation::Changed(_))) => Some("reservations changed"),
+        Ok(Reply::Committed(_)) => Some("commits"),
+        Ok(Reply::Renewed(_) | Reply::Head(_) | Reply::Status(_)) => None,
+        Err(CoordinatorError::Deadlock) => Some("deadlocks"),
+        Err(CoordinatorError::LockTimeout) => Some("lock timeouts"),
+        Err(CoordinatorError::CatalogChanged) => Some("changes refused"),
+        Err(CoordinatorError::UnknownTransaction) => Some("transactions refused"),
+        Err(CoordinatorError::Failed(_)) => Some("failures"),
+        Err(CoordinatorError::NotReady(_) | CoordinatorError::Unknown(_)) => None,
+    }
+}

@@ -1,0 +1,240 @@
+//! What a simulated client can do, as calls that are awaited. Time and chance are the wires'.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use rand::Rng;
+use stillframe_protocol::{
+    Committed, CoordinatorError, Entry, Grant, HostId, LeaseId, Reservation, Step, TransactionId,
+};
+
+use super::bank::{Contents, Write};
+use super::checker::Checker;
+use super::wires::{ClientId, Delivery, Slot, ToHost, Wires};
+use crate::machine::{Answer, Event, Reply, Request, Reserve, Ticket};
+
+/// Who waits for which answer.
+pub(super) type Answers = Rc<RefCell<BTreeMap<Ticket, (ClientId, Slot<Answer>)>>>;
+
+/// The epoch is over: the client ends.
+#[derive(Debug)]
+pub(super) struct Over;
+
+/// A client's connection.
+#[derive(Clone)]
+pub(super) struct Session {
+    pub(super) client: ClientId,
+    pub(super) hosts: u32,
+    pub(super) accounts: u64,
+    pub(super) wires: Rc<RefCell<Wires>>,
+    pub(super) checker: Rc<RefCell<Checker>>,
+    pub(super) answers: Answers,
+    /// The transaction that is aborted when the client disappears.
+    pub(super) open: Rc<RefCell<Option<TransactionId>>>,
+}
+
+/// A lease that a client holds.
+pub(super) struct Held {
+    pub(super) grant: Grant,
+    pub(super) time_to_live: Duration,
+}
+
+impl Session {
+    /// A number below a bound.
+    pub(super) fn random(&self, below: u64) -> u64 {
+        self.wires.borrow_mut().rng.random_range(0..below)
+    }
+
+    /// Whether something happens that does so once in `times`.
+    pub(super) fn once_in(&self, times: u64) -> bool {
+        self.random(times) == 0
+    }
+
+    /// Whether to begin nothing new.
+    pub(super) fn stops(&self) -> bool {
+        !self.wires.borrow().faulty()
+    }
+
+    /// Waits for up to some milliseconds.
+    pub(super) async fn think(&self, up_to_ms: u64) {
+        let pause = Duration::from_micros(self.random(up_to_ms * 1000 + 1));
+        self.sleep(pause).await;
+    }
+
+    /// A number that nobody had.
+    pub(super) fn number(&self) -> u64 {
+        self.wires.borrow_mut().number()
+    }
+
+    pub(super) async fn sleep(&self, pause: Duration) {
+        let slot = Slot::default();
+        let fill = fill(&slot, ());
+        self.wires.borrow_mut().after(pause, Delivery::ToClient(self.client, fill));
+        wait(&slot).await;
+    }
+
+    /// Asks the coordinator. To drop this says that nobody waits any more.
+    pub(super) async fn ask(&self, request: Request) -> Answer {
+        let slot = Slot::default();
+        let mut wires = self.wires.borrow_mut();
+        let ticket = wires.ticket();
+        if !matches!(request, Request::Reserve(_)) && wires.goes_wrong(|faults| faults.duplication)
+        {
+            let ticket = wires.ticket();
+            let request = request.clone();
+            wires.send(Delivery::ToMachine(Event::Requested { ticket, request }));
+        }
+        wires.send(Delivery::ToMachine(Event::Requested { ticket, request }));
+        drop(wires);
+        self.answers.borrow_mut().insert(ticket, (self.client, Rc::clone(&slot)));
+        let mut waiting = Waiting { wires: &self.wires, ticket: Some(ticket) };
+        let answer = wait(&slot).await;
+        waiting.ticket = None;
+        answer
+    }
+
+    /// Leases the common step.
+    pub(super) async fn lease(&self) -> Result<Held, Over> {
+        let id = LeaseId(self.number().into());
+        let time_to_live = Duration::from_millis(300 + self.random(700));
+        match self.ask(Request::Lease { lease: id, time_to_live }).await {
+            Ok(Reply::Granted(grant)) => {
+                self.checker.borrow_mut().leased(&grant);
+                Ok(Held { grant, time_to_live })
+            }
+            other => Err(self.over(other)),
+        }
+    }
+
+    /// Prolongs a lease; whether it lives.
+    pub(super) async fn renew(&self, lease: &Held) -> Result<bool, Over> {
+        let leases = vec![(lease.grant.lease, lease.grant.step)];
+        match self.ask(Request::Renew { leases }).await {
+            Ok(Reply::Renewed(gone)) => Ok(gone.is_empty()),
+            other => Err(self.over(other)),
+        }
+    }
+
+    pub(super) fn release(&self, lease: &Held) {
+        self.tell(Event::Released { lease: lease.grant.lease });
+    }
+
+    /// Reads everything at a leased step; none if the lease has expired.
+    pub(super) async fn read(&self, lease: &Held) -> Option<Contents> {
+        let mut contents = Contents::default();
+        let first = self.random(u64::from(self.hosts)) as u32;
+        for place in 0..self.hosts {
+            let host = HostId((first + place) % self.hosts);
+            let slot = Slot::default();
+            let scan = ToHost::Scan {
+                lease: lease.grant.lease,
+                step: lease.grant.step,
+                client: self.client,
+                slot: Rc::clone(&slot),
+            };
+            self.wires.borrow_mut().send(Delivery::ToHost(host, scan));
+            contents.merge(&wait(&slot).await?);
+        }
+        self.checker.borrow_mut().read(lease.grant.step, &contents);
+        Some(contents)
+    }
+
+    /// Opens a transaction.
+    pub(super) fn begin(&self) -> TransactionId {
+        let id = TransactionId(self.number().into());
+        *self.open.borrow_mut() = Some(id);
+        id
+    }
+
+    pub(super) async fn reserve(
+        &self,
+        transaction: TransactionId,
+        frame: Option<Step>,
+        entries: Vec<Entry>,
+        timeout: Option<Duration>,
+    ) -> Result<Result<Reservation, CoordinatorError>, Over> {
+        let reserve = Reserve { transaction, frame, entries, timeout };
+        match self.ask(Request::Reserve(reserve)).await {
+            Ok(Reply::Reserved(reservation)) => Ok(Ok(reservation)),
+            Err(error @ (CoordinatorError::Deadlock | CoordinatorError::LockTimeout)) => {
+                Ok(Err(error))
+            }
+            other => Err(self.over(other)),
+        }
+    }
+
+    /// Stages writes and commits.
+    pub(super) async fn commit(
+        &self,
+        transaction: TransactionId,
+        writes: Vec<Write>,
+    ) -> Result<Committed, Over> {
+        self.checker.borrow_mut().stages(transaction, &writes);
+        let mut by_host = BTreeMap::<HostId, Vec<Write>>::new();
+        for (host, write) in writes.iter().flat_map(|write| write.shards(self.hosts)) {
+            by_host.entry(host).or_default().push(write);
+        }
+        let staged_on = by_host.keys().copied().collect();
+        for (host, writes) in by_host {
+            let slot = Slot::default();
+            let stage = ToHost::Stage(transaction, writes, self.client, Rc::clone(&slot));
+            self.wires.borrow_mut().send(Delivery::ToHost(host, stage));
+            wait(&slot).await;
+        }
+        match self.ask(Request::Commit { transaction, staged_on }).await {
+            Ok(Reply::Committed(committed)) => {
+                *self.open.borrow_mut() = None;
+                Ok(committed)
+            }
+            other => Err(self.over(other)),
+        }
+    }
+
+    pub(super) fn abort(&self, transaction: TransactionId) {
+        *self.open.borrow_mut() = None;
+        self.tell(Event::Aborted { transaction });
+    }
+
+    /// What to do after an answer that doesn't fit.
+    pub(super) fn over(&self, answer: Answer) -> Over {
+        self.checker.borrow_mut().refused(&answer);
+        Over
+    }
+
+    fn tell(&self, event: Event) {
+        let mut wires = self.wires.borrow_mut();
+        if wires.goes_wrong(|faults| faults.duplication) {
+            wires.send(Delivery::ToMachine(event.clone()));
+        }
+        wires.send(Delivery::ToMachine(event));
+    }
+}
+
+/// Tells the coordinator, if it is dropped, that nobody waits.
+struct Waiting<'a> {
+    wires: &'a RefCell<Wires>,
+    ticket: Option<Ticket>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            let event = Event::Cancelled { ticket };
+            self.wires.borrow_mut().send(Delivery::ToMachine(event));
+        }
+    }
+}
+
+/// Puts a value where a client waits for it.
+pub(super) fn fill<T: 'static>(slot: &Slot<T>, value: T) -> Box<dyn FnOnce()> {
+    let slot = Rc::clone(slot);
+    Box::new(move || *slot.borrow_mut() = Some(value))
+}
+
+async fn wait<T>(slot: &Slot<T>) -> T {
+    poll_fn(|_| slot.borrow_mut().take().map_or(Poll::Pending, Poll::Ready)).await
+}
