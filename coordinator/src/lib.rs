@@ -14,3 +14,5 @@ pub use driver::{Options, start};
 
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod testscripts;

@@ -216,9 +216,9 @@ impl Sequence {
         }
         let step = flight.command.action.step();
         if report.step != Some(step) {
+            let reported = report.step.map_or("no step".into(), |step| format!("step {step}"));
             return Progress::Violation(format!(
-                "it reports step {:?} where command {done} makes step {step}",
-                report.step.map(|step| step.0),
+                "it reports {reported} where command {done} makes step {step}",
             ));
         }
         flight.awaited.remove(&report.host);

@@ -80,6 +80,16 @@ impl Session {
     /// Asks the coordinator. To drop this says that nobody waits any more.
     pub(super) async fn ask(&self, request: Request) -> Answer {
         let slot = Slot::default();
+        let ticket = self.send_request(request);
+        self.answers.borrow_mut().insert(ticket, (self.client, Rc::clone(&slot)));
+        let mut waiting = Waiting { wires: &self.wires, ticket: Some(ticket) };
+        let answer = wait(&slot).await;
+        waiting.ticket = None;
+        answer
+    }
+
+    /// Sends a request, now and then twice.
+    fn send_request(&self, request: Request) -> Ticket {
         let mut wires = self.wires.borrow_mut();
         let ticket = wires.ticket();
         if !matches!(request, Request::Reserve(_)) && wires.goes_wrong(|faults| faults.duplication)
@@ -89,12 +99,7 @@ impl Session {
             wires.send(Delivery::ToMachine(Event::Requested { ticket, request }));
         }
         wires.send(Delivery::ToMachine(Event::Requested { ticket, request }));
-        drop(wires);
-        self.answers.borrow_mut().insert(ticket, (self.client, Rc::clone(&slot)));
-        let mut waiting = Waiting { wires: &self.wires, ticket: Some(ticket) };
-        let answer = wait(&slot).await;
-        waiting.ticket = None;
-        answer
+        ticket
     }
 
     /// Leases the common step.

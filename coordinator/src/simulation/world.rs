@@ -1,5 +1,8 @@
 //! The simulated world: a machine, hosts, clients and a judge, on virtual time.
 
+mod coordinator;
+mod hosts;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -14,10 +17,10 @@ use stillframe_protocol::{CommandNumber, Epoch, HostId, TransactionId};
 use super::bank::Contents;
 use super::checker::Checker;
 use super::clients::{Role, live};
-use super::host::{Heard, SimulatedHost};
-use super::session::{Answers, Session, fill};
-use super::wires::{ClientId, Delivery, ToHost, Wires};
-use crate::machine::{Defect, Effect, Event, Machine, Now, Request, Settings, Ticket};
+use super::host::SimulatedHost;
+use super::session::{Answers, Session};
+use super::wires::{ClientId, Delivery, Wires};
+use crate::machine::{Defect, Effect, Event, Machine, Settings, Ticket};
 
 /// Once nothing goes wrong any more, everything must have come to its end so soon.
 const PROGRESS_MAX: Duration = Duration::from_secs(20);
@@ -210,13 +213,13 @@ impl World {
                 let tick = Duration::from_micros(wires.rng.random_range(10_000..20_000));
                 wires.after(tick, Delivery::Tick);
             }
-            Delivery::ToMachine(event) => self.to_machine(event),
+            Delivery::ToMachine(event) => self.tell_machine(event),
             Delivery::Report(report) => {
                 let reported = &mut self.reported[report.host.0 as usize];
                 *reported = (*reported).max(report.done);
                 self.handle(Event::Reported(report));
             }
-            Delivery::ToHost(host, message) => self.to_host(host, message),
+            Delivery::ToHost(host, message) => self.tell_host(host, message),
             Delivery::HostDone(host) => self.host_done(host),
             Delivery::Retry(host, message) => self.retry(host, message),
             Delivery::ToClient(client, fill) => {
@@ -228,143 +231,6 @@ impl World {
             Delivery::Pause(pause) => self.paused_until = self.now() + pause,
         }
     }
-
-    // The machine.
-
-    fn to_machine(&mut self, event: Event) {
-        let mut checker = self.checker.borrow_mut();
-        match &event {
-            Event::Requested { ticket, request } => {
-                let effective = matches!(request, Request::Commit { .. } | Request::Change(_));
-                if self.cancelled.contains(ticket) && !effective {
-                    return;
-                }
-                checker.asked(*ticket, request);
-            }
-            Event::Cancelled { ticket } => {
-                self.cancelled.insert(*ticket);
-                checker.cancelled(*ticket);
-            }
-            Event::Released { lease } => checker.released(*lease),
-            Event::Aborted { transaction } => checker.aborted(*transaction),
-            Event::HostFailed { .. } => checker.failed = true,
-            Event::Started | Event::Ticked | Event::Reported(_) => {}
-        }
-        drop(checker);
-        self.handle(event);
-    }
-
-    fn handle(&mut self, event: Event) {
-        let elapsed = self.now();
-        // The wall clock goes wrong now and then.
-        let skew = if self.events % 97 == 0 { -5_000_000 } else { 0 };
-        let now =
-            Now { elapsed, wall_us: 1_700_000_000_000_000 + elapsed.as_micros() as i64 + skew };
-        self.machine.handle(now, event, &mut self.effects);
-        for effect in std::mem::take(&mut self.effects) {
-            self.carry_out(effect);
-        }
-    }
-
-    fn carry_out(&mut self, effect: Effect) {
-        let mut wires = self.wires.borrow_mut();
-        let (kind, number) = match effect {
-            Effect::Activate { host, activation } => {
-                wires.send_to_host(host, ToHost::Activate(activation));
-                (1, u64::from(host.0))
-            }
-            Effect::Execute { host, command } => {
-                self.checker.borrow_mut().sent(&command);
-                let number = command.number.0;
-                wires.send_to_host(host, ToHost::Execute(command));
-                (2, number)
-            }
-            Effect::Retain { host, retention, .. } => {
-                let number = retention.sequence;
-                wires.send_to_host(host, ToHost::Retain(retention));
-                (3, number)
-            }
-            Effect::Unstage { host, transaction, .. } => {
-                wires.send_to_host(host, ToHost::Unstage(transaction));
-                (4, transaction.0 as u64)
-            }
-            Effect::Answer { ticket, answer } => {
-                self.checker.borrow_mut().answered(wires.now, ticket, &answer);
-                if let Some((client, slot)) = self.answers.borrow_mut().remove(&ticket) {
-                    wires.send(Delivery::ToClient(client, fill(&slot, answer)));
-                }
-                (5, ticket.0)
-            }
-        };
-        let entropy = wires.now.as_nanos() as u64 ^ (number << 8) ^ kind;
-        self.trace = self.trace.rotate_left(7).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ entropy;
-    }
-
-    // Hosts.
-
-    fn to_host(&mut self, id: HostId, message: ToHost) {
-        let host = &mut self.hosts[id.0 as usize];
-        let mut wires = self.wires.borrow_mut();
-        match message {
-            ToHost::Activate(activation) => {
-                let report = host.activate(&activation);
-                wires.send_report(report);
-            }
-            ToHost::Execute(command) => match host.execute(&command) {
-                Ok(Heard::Begins) => {
-                    let mut takes = Duration::from_micros(wires.rng.random_range(100..2_000));
-                    if wires.goes_wrong(|faults| faults.slowness) {
-                        takes += Duration::from_millis(wires.rng.random_range(5..80));
-                    }
-                    wires.after(takes, Delivery::HostDone(id));
-                }
-                Ok(Heard::Executes) => {}
-                Ok(Heard::Done(report)) => wires.send_report(report),
-                Err(violation) => self.checker.borrow_mut().check(Err(violation)),
-            },
-            ToHost::Retain(retention) => host.retain(&retention),
-            ToHost::Unstage(transaction) => host.unstage(transaction),
-            ToHost::Stage(transaction, writes, client, slot) => {
-                host.stage(transaction, writes);
-                wires.send(Delivery::ToClient(client, fill(&slot, ())));
-            }
-            ToHost::Scan { lease, step, client, slot } => {
-                let contents = host.scan(step).cloned();
-                if contents.is_none() {
-                    self.checker.borrow_mut().frame_gone(wires.now, lease, step);
-                }
-                wires.send(Delivery::ToClient(client, fill(&slot, contents)));
-            }
-        }
-        self.checker.borrow_mut().keeps(wires.now, id, &host.frames());
-    }
-
-    fn host_done(&mut self, id: HostId) {
-        let host = &mut self.hosts[id.0 as usize];
-        let mut checker = self.checker.borrow_mut();
-        match host.finish() {
-            Ok(report) => {
-                checker.made(id, host.made());
-                self.wires.borrow_mut().send_report(report);
-            }
-            Err(violation) => checker.check(Err(violation)),
-        }
-    }
-
-    /// Makes a call again that may have been lost. Commands until they are reported; notices once
-    /// more, which may be long after the next one.
-    fn retry(&mut self, id: HostId, message: ToHost) {
-        let reported = self.reported[id.0 as usize];
-        let mut wires = self.wires.borrow_mut();
-        match &message {
-            ToHost::Execute(command) if reported >= Some(command.number) => {}
-            ToHost::Activate(_) if reported.is_some() => {}
-            ToHost::Execute(_) | ToHost::Activate(_) => wires.send_to_host(id, message),
-            _ => wires.send(Delivery::ToHost(id, message)),
-        }
-    }
-
-    // Clients.
 
     fn arrive(&mut self, id: ClientId) {
         let client = &mut self.clients[id];

@@ -12,6 +12,9 @@ use super::locks::Locks;
 impl Locks {
     /// Whether a waiting transaction waits, over others, for itself.
     pub(super) fn waits_for_itself(&self, transaction: TransactionId) -> bool {
+        if !self.blocks_somebody(transaction) {
+            return false;
+        }
         let mut seen = BTreeSet::new();
         let mut open = self.blockers(transaction);
         while let Some(blocker) = open.pop() {

@@ -153,6 +153,17 @@ impl Locks {
         admitted
     }
 
+    /// Whether somebody waits for what a transaction holds. If nobody does, then nobody waits for
+    /// one that has just begun to wait: it is last in its queue, unless it upgrades what it holds.
+    pub(super) fn blocks_somebody(&self, transaction: TransactionId) -> bool {
+        let queue = |lockable| self.locks.get(lockable).map(|lock| lock.queue.values());
+        let mut held = self.held.get(&transaction).into_iter().flatten();
+        held.any(|(lockable, _)| {
+            let mut waiters = queue(lockable).into_iter().flatten();
+            waiters.any(|waiter| waiter.transaction != transaction)
+        })
+    }
+
     /// Whom a waiting transaction waits for. Not all of them: enough to reach the others from.
     pub(super) fn blockers(&self, transaction: TransactionId) -> Vec<TransactionId> {
         let Some((lockable, place)) = self.waiting.get(&transaction) else { return vec![] };
