@@ -28,6 +28,12 @@ pub enum EngineError {
     /// Arrow can't hold or compute it.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
+    /// The system refuses a thread, a socket or a directory.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// A circuit can't be built, or is broken.
+    #[error(transparent)]
+    Circuit(#[from] dbsp::Error),
     /// DataFusion can't build an expression.
     #[error(transparent)]
     DataFusion(#[from] DataFusionError),

@@ -38,8 +38,8 @@ pub(crate) struct Builder<'a> {
     /// Streams that several readers may share, by persistent id.
     rows: HashMap<String, (RowStream, Books)>,
     keyed: HashMap<String, (KeyedStream, Books)>,
-    /// What is read of views, by plan.
-    views: HashMap<Fingerprint, (Relation, RelationOutput)>,
+    /// What is kept of views, by plan.
+    views: HashMap<Fingerprint, Relation>,
 }
 
 impl<'a> Builder<'a> {
@@ -72,16 +72,13 @@ impl<'a> Builder<'a> {
     /// Adds a view: computes its plan, keeps its rows, and lets later views read it.
     pub(crate) fn view(&mut self, view: &View) -> Result<RelationOutput, EngineError> {
         let fingerprint = view.plan.fingerprint();
-        let (relation, output) = match self.views.get(&fingerprint) {
+        let relation = match self.views.get(&fingerprint) {
             Some(same) => same.clone(),
-            None => {
-                let relation = self.relation(&view.plan)?;
-                let kept = self.keep(relation)?;
-                self.views.insert(fingerprint, kept.clone());
-                kept
-            }
+            None => self.relation(&view.plan)?,
         };
-        self.add(view.id, relation)?;
+        let (kept, output) = self.keep(view.id, relation)?;
+        self.views.insert(fingerprint, kept.clone());
+        self.add(view.id, kept)?;
         Ok(output)
     }
 
@@ -368,7 +365,12 @@ impl<'a> Builder<'a> {
     }
 
     /// Keeps a view's rows, so that frames and later views can read them.
-    fn keep(&mut self, relation: Relation) -> Result<(Relation, RelationOutput), EngineError> {
+    fn keep(
+        &mut self,
+        view: RelationId,
+        relation: Relation,
+    ) -> Result<(Relation, RelationOutput), EngineError> {
+        let frame_id = self.identity.of(relation.fingerprint, &format!("frame{view}"))?;
         let columns: Vec<usize> = (0..relation.columns.len()).collect();
         if relation.is_stored() && relation.source.is_spread {
             // The stream is the view. Often its integral exists.
@@ -376,11 +378,14 @@ impl<'a> Builder<'a> {
             let (rows, key_columns) = match &source.stream {
                 SourceStream::Set(stream) => {
                     let trace = stream.accumulate_integrate_trace();
-                    (publish(&trace, |trace| Snapshot::Set(trace.ro_snapshot())), 0)
+                    (publish(&trace, &frame_id, |trace| Snapshot::Set(trace.ro_snapshot())), 0)
                 }
                 SourceStream::Keyed { stream, key_columns, .. } => {
                     let trace = stream.accumulate_integrate_trace();
-                    (publish(&trace, |trace| Snapshot::Keyed(trace.ro_snapshot())), *key_columns)
+                    let publish = publish(&trace, &frame_id, |trace| {
+                        Snapshot::Keyed(trace.ro_snapshot())
+                    });
+                    (publish, *key_columns)
                 }
             };
             let books = source.books.values().cloned().collect();
@@ -394,7 +399,7 @@ impl<'a> Builder<'a> {
             stream = stream.shard().mark_sharded();
             Placement::By(columns.clone())
         };
-        let rows = publish(&stream.accumulate_integrate_trace(), |trace| {
+        let rows = publish(&stream.accumulate_integrate_trace(), &frame_id, |trace| {
             Snapshot::Set(trace.ro_snapshot())
         });
         let codec = Arc::new(codec_of(&relation)?);

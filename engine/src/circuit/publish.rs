@@ -6,8 +6,11 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dbsp::circuit::operator_traits::{Data, Operator, SinkOperator};
-use dbsp::circuit::{LocalStoreMarker, Scope};
+use dbsp::circuit::{CircuitBase as _, GlobalNodeId, LocalStoreMarker, Scope};
+use dbsp::storage::backend::{StorageError, StoragePath};
+use dbsp::storage::buffer_cache::FBuf;
 use dbsp::{Circuit, RootCircuit, Runtime, Stream};
+use feldera_storage::FileCommitter;
 use typedmap::TypedMapKey;
 
 /// The newest value of each of the host's workers.
@@ -79,21 +82,36 @@ impl<T: Clone + Send + 'static> TypedMapKey<LocalStoreMarker> for PublishedKey<T
 }
 
 /// Publishes a view of every value of a stream.
+///
+/// `id` is the operator's persistent id. What it publishes is gone with the circuit; but when a new
+/// circuit takes over the state of an old one and fills what is new, only operators that the old one
+/// did not have take part, and this one must if its stream is new.
 pub(crate) fn publish<I: Data, T: Clone + Send + 'static>(
     stream: &Stream<RootCircuit, I>,
+    id: &str,
     view: impl Fn(&I) -> T + 'static,
 ) -> Published<T> {
     let published = Published::shared();
-    let sink = Publish { published: published.clone(), view, of: PhantomData };
-    stream.circuit().add_sink(sink, stream);
+    let sink =
+        Publish { node: GlobalNodeId::root(), published: published.clone(), view, of: PhantomData };
+    let node = stream.circuit().add_sink(sink, stream);
+    stream.circuit().set_persistent_node_id(&node, Some(id));
     published
 }
 
-/// Stateless: what it publishes is gone with the process, and the first step publishes it again.
 struct Publish<I, T, F> {
+    node: GlobalNodeId,
     published: Published<T>,
     view: F,
     of: PhantomData<fn(I)>,
+}
+
+impl<I, T, F> Publish<I, T, F> {
+    /// The file that says in a checkpoint that the operator was there.
+    fn file(&self, base: &StoragePath, id: Option<&str>) -> Result<StoragePath, StorageError> {
+        let id = id.ok_or_else(|| StorageError::NoPersistentId(self.node.to_string()))?;
+        Ok(base.clone().join(format!("publish-{id}.dat")))
+    }
 }
 
 impl<I: 'static, T: 'static, F: 'static> Operator for Publish<I, T, F> {
@@ -101,8 +119,32 @@ impl<I: 'static, T: 'static, F: 'static> Operator for Publish<I, T, F> {
         "Publish".into()
     }
 
+    fn init(&mut self, node: &GlobalNodeId) {
+        self.node = node.clone();
+    }
+
     fn fixedpoint(&self, _: Scope) -> bool {
         true
+    }
+
+    fn checkpoint(
+        &mut self,
+        base: &StoragePath,
+        id: Option<&str>,
+        files: &mut Vec<Arc<dyn FileCommitter>>,
+    ) -> Result<(), dbsp::Error> {
+        let file = self.file(base, id)?;
+        files.push(Runtime::storage_backend()?.write(&file, FBuf::new())?);
+        Ok(())
+    }
+
+    fn restore(&mut self, base: &StoragePath, id: Option<&str>) -> Result<(), dbsp::Error> {
+        Runtime::storage_backend()?.read(&self.file(base, id)?)?;
+        Ok(())
+    }
+
+    fn clear_state(&mut self) -> Result<(), dbsp::Error> {
+        Ok(())
     }
 }
 

@@ -95,11 +95,12 @@ pub(crate) fn build(
     let fingerprint =
         Plan::Relation { id: table.id, schema: Arc::clone(&table.schema) }.fingerprint();
     let id = identity.of(fingerprint, &format!("table{key_columns}"))?;
+    let frame_id = identity.of(fingerprint, &format!("frame{}", table.id))?;
     // dbsp's inputs shard by key, respectively by row, before anything else.
     let (handle, stream, rows) = if key_columns > 0 {
         let (stream, handle) = circuit.add_input_indexed_zset::<Row, Row>();
         let stream = stream.mark_sharded().set_persistent_id(Some(&id));
-        let rows = publish(&stream.accumulate_integrate_trace(), |trace| {
+        let rows = publish(&stream.accumulate_integrate_trace(), &frame_id, |trace| {
             Snapshot::Keyed(trace.ro_snapshot())
         });
         (
@@ -110,7 +111,7 @@ pub(crate) fn build(
     } else {
         let (stream, handle) = circuit.add_input_zset::<Row>();
         let stream = stream.mark_sharded().set_persistent_id(Some(&id));
-        let rows = publish(&stream.accumulate_integrate_trace(), |trace| {
+        let rows = publish(&stream.accumulate_integrate_trace(), &frame_id, |trace| {
             Snapshot::Set(trace.ro_snapshot())
         });
         (Handle::Bag(handle), SourceStream::Set(stream), rows)

@@ -89,6 +89,8 @@ impl ErrorBook {
         let entry = |(sqlstate, message, count)| (RowError { sqlstate, message }, count);
         self.counts = Arc::new(entries.into_iter().map(entry).collect::<BTreeMap<_, _>>());
         self.changed = true;
+        // New views may read what this operator has booked before it runs again.
+        self.publish();
         Ok(())
     }
 }

@@ -1,0 +1,73 @@
+//! How the workers of one host reach those of the others.
+//!
+//! dbsp's own exchange is plain TCP without authentication and deserialises what it reads
+//! unchecked, so its port is never shown to anyone: it is bound to the loopback interface, and
+//! every byte between two hosts goes through a tunnel of ours.
+//!
+//! ```text
+//!  host A                                    |  host B
+//!  dbsp's client -> forwarder (one per peer) ==> acceptor -> dbsp's listener
+//!                   "epoch 3, circuit 7,     |   the same? then "welcome"
+//!                    from A to B"            |
+//! ```
+//!
+//! Each circuit has a tunnel with ports of its own. The acceptor of the *next* circuit is bound
+//! before anybody can want it ([`NextExchange`]) and its address goes into every report, so that a
+//! replacement needs no round trip to agree on addresses, and no connection is ever refused and
+//! retried (dbsp waits a whole second before it does).
+//!
+//! What dbsp leaves behind when a circuit ends, and what is done about it here:
+//!
+//! - Its clients try to connect for ever. A port may belong to somebody else by then, so each is
+//!   told before its connection is closed that everything it has sent was received: a client that
+//!   waits for nothing sends nothing ([`tunnel`]). A forwarder dials its peer only when there is
+//!   something to send.
+//! - Its listener is never closed. All circuits of a host use the same two descriptors for it in
+//!   turn ([`descriptors`]).
+
+mod descriptors;
+mod handshake;
+mod tunnel;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+use stillframe_protocol::{Epoch, Generation, HostId};
+
+pub(crate) use descriptors::{Descriptors, Lent};
+pub(crate) use tunnel::Tunnel;
+
+/// Where the other hosts will reach this host's part of its next circuit: bound, and listening.
+#[derive(Debug)]
+pub(crate) struct NextExchange {
+    generation: Generation,
+    acceptor: TcpListener,
+    address: SocketAddr,
+}
+
+impl NextExchange {
+    /// Binds the next circuit's acceptor.
+    pub(crate) fn bind(generation: Generation) -> io::Result<Self> {
+        let acceptor = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = acceptor.local_addr()?;
+        Ok(Self { generation, acceptor, address })
+    }
+
+    /// What a report says of it.
+    pub(crate) fn reported(&self) -> (Generation, SocketAddr) {
+        (self.generation, self.address)
+    }
+}
+
+/// One circuit's place among its peers.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The epoch of the circuit.
+    pub(crate) epoch: Epoch,
+    /// Which of its circuits.
+    pub(crate) generation: Generation,
+    /// This host.
+    pub(crate) host: HostId,
+    /// Where each host's acceptor is, by place.
+    pub(crate) acceptors: Vec<SocketAddr>,
+}

@@ -1,0 +1,96 @@
+//! The first words on a connection between two hosts.
+
+use std::io;
+
+use stillframe_protocol::{Epoch, Generation, HostId};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Changes with the form of [`Hello`] and [`Answer`].
+const MAGIC: [u8; 8] = *b"stillfr1";
+const HELLO_BYTES: usize = 8 + 8 + 8 + 4 + 4;
+
+/// What the connecting side says: which circuit it wants, and who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub(super) epoch: Epoch,
+    pub(super) generation: Generation,
+    pub(super) from: HostId,
+    pub(super) to: HostId,
+}
+
+/// What the accepting side answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// What follows is dbsp's.
+    Welcome,
+    /// Another circuit, another host or another program.
+    Refused,
+}
+
+impl Hello {
+    fn encode(self) -> [u8; HELLO_BYTES] {
+        let mut bytes = [0; HELLO_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..16].copy_from_slice(&self.epoch.0.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.generation.0.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.from.0.to_le_bytes());
+        bytes[28..].copy_from_slice(&self.to.0.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8; HELLO_BYTES]) -> Option<Self> {
+        let (magic, rest) = bytes.split_first_chunk::<8>()?;
+        let (epoch, rest) = rest.split_first_chunk()?;
+        let (generation, rest) = rest.split_first_chunk()?;
+        let (from, rest) = rest.split_first_chunk()?;
+        let (to, _) = rest.split_first_chunk()?;
+        (*magic == MAGIC).then(|| Self {
+            epoch: Epoch(u64::from_le_bytes(*epoch)),
+            generation: Generation(u64::from_le_bytes(*generation)),
+            from: HostId(u32::from_le_bytes(*from)),
+            to: HostId(u32::from_le_bytes(*to)),
+        })
+    }
+
+    /// Says hello and waits for the answer.
+    pub(super) async fn introduce(self, stream: &mut TcpStream) -> io::Result<Answer> {
+        stream.write_all(&self.encode()).await?;
+        Ok(match stream.read_u8().await? {
+            1 => Answer::Welcome,
+            _ => Answer::Refused,
+        })
+    }
+
+    /// Hears a hello and answers it; `None` if it wasn't a proper one, or isn't welcome.
+    pub(super) async fn receive(
+        stream: &mut TcpStream,
+        welcome: impl Fn(&Hello) -> bool,
+    ) -> io::Result<Option<Hello>> {
+        let mut bytes = [0; HELLO_BYTES];
+        stream.read_exact(&mut bytes).await?;
+        let hello = Self::decode(&bytes).filter(welcome);
+        stream.write_u8(u8::from(hello.is_some())).await?;
+        Ok(hello)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HELLO: Hello =
+        Hello { epoch: Epoch(3), generation: Generation(7), from: HostId(1), to: HostId(2) };
+
+    #[test]
+    fn a_hello_survives_the_wire() {
+        assert_eq!(Hello::decode(&HELLO.encode()), Some(HELLO));
+    }
+
+    #[test]
+    fn another_program_is_not_understood() {
+        let mut bytes = HELLO.encode();
+        bytes[7] = b'0';
+        assert_eq!(Hello::decode(&bytes), None);
+    }
+}

@@ -1,0 +1,7 @@
+//! Whole hosts, driven through the protocol alone.
+
+mod frames;
+mod replacement;
+mod requests;
+mod scans;
+mod world;

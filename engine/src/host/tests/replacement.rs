@@ -1,0 +1,86 @@
+//! Circuits that are replaced.
+
+use std::fs;
+
+use stillframe_protocol::{HostError, Program, RelationId, Step, Table};
+
+use super::world::*;
+
+fn extra_table(number: u32) -> Table {
+    Table { id: RelationId(100 + number), schema: log_schema(), key_columns: 0 }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_keep_their_rows_while_others_come_and_go() {
+    for (hosts, workers) in [(1, 1), (1, 2), (2, 2), (3, 1)] {
+        let mut cluster = cluster(hosts, workers).await;
+        cluster.write(vec![new_accounts(0, 100), log(&[(1, "a", 2)])]).await.unwrap();
+        let before = contents(&cluster, ACCOUNTS, Step(1)).await;
+
+        let more = [tables(), vec![extra_table(1)]].concat();
+        cluster.replace(Program { tables: more, views: vec![] }).await.unwrap();
+        assert_eq!(contents(&cluster, ACCOUNTS, Step(2)).await, before);
+        assert_eq!(contents(&cluster, LOG, Step(2)).await, ["1 a", "1 a"]);
+        assert!(contents(&cluster, RelationId(101), Step(2)).await.is_empty());
+
+        let mut extra = log(&[(7, "new", 1)]);
+        extra.relation = RelationId(101);
+        let change = accounts(&[(5, "somebody", 5, -1)]);
+        cluster.write(vec![extra, change, log(&[(1, "a", -1)])]).await.unwrap();
+        assert_eq!(contents(&cluster, RelationId(101), Step(3)).await, ["7 new"]);
+        assert_eq!(contents(&cluster, ACCOUNTS, Step(3)).await.len(), 99);
+        assert_eq!(contents(&cluster, LOG, Step(3)).await, ["1 a"]);
+
+        // The old circuit's frames are still there, and the dropped table is in none after it.
+        cluster.replace(Program { tables: tables(), views: vec![] }).await.unwrap();
+        assert_eq!(contents(&cluster, ACCOUNTS, Step(1)).await, before);
+        assert_eq!(contents(&cluster, ACCOUNTS, Step(4)).await.len(), 99);
+        let gone = cluster.scan(&cluster.request(RelationId(101), 2)).await;
+        assert!(matches!(gone, Err(HostError::UnknownRelation(_))));
+        cluster.write(vec![new_accounts(200, 201)]).await.unwrap();
+        assert_eq!(contents(&cluster, ACCOUNTS, Step(5)).await.len(), 100);
+        cluster.shut_down().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_cannot_be_built_changes_nothing() {
+    let mut cluster = cluster(2, 1).await;
+    cluster.write(vec![new_accounts(0, 10)]).await.unwrap();
+    let twice = [tables(), tables()].concat();
+    let refused = cluster.replace(Program { tables: twice, views: vec![] }).await;
+    assert!(matches!(refused, Err(HostError::Invalid(_))), "{refused:?}");
+    cluster.write(vec![new_accounts(10, 20)]).await.unwrap();
+    assert_eq!(contents(&cluster, ACCOUNTS, Step(2)).await.len(), 20);
+    cluster.shut_down().await;
+}
+
+/// How many descriptors and threads this process has.
+fn held() -> (usize, usize) {
+    let count = |directory| fs::read_dir(directory).unwrap().count();
+    (count("/proc/self/fd"), count("/proc/self/task"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_replacements_leave_nothing_behind() {
+    const ROUNDS: u32 = 100;
+    /// What a test that runs beside this one may add. One of anything that each replacement leaves
+    /// behind on each host would be more.
+    const SLACK: usize = 120;
+    let mut cluster = cluster(2, 1).await;
+    cluster.write(vec![new_accounts(0, 10)]).await.unwrap();
+    let before = held();
+    for round in 0..ROUNDS {
+        let mut some = tables();
+        if round % 2 == 0 {
+            some.push(extra_table(round));
+        }
+        cluster.replace(Program { tables: some, views: vec![] }).await.unwrap();
+        cluster.pin([].into());
+    }
+    let after = held();
+    assert!(after.0 < before.0 + SLACK, "{} descriptors, {} before", after.0, before.0);
+    assert!(after.1 < before.1 + SLACK, "{} threads, {} before", after.1, before.1);
+    assert_eq!(contents(&cluster, ACCOUNTS, cluster.step()).await.len(), 10);
+    cluster.shut_down().await;
+}

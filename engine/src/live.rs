@@ -1,0 +1,231 @@
+//! One circuit that runs: a dbsp runtime with this host's workers, its storage and its tunnel.
+//!
+//! dbsp can't change a circuit that runs. A replacement takes a checkpoint of the old one
+//! ([`LiveCircuit::checkpoint`]), starts the new one from it while the old one is still there
+//! ([`LiveCircuit::start`]: whatever is wrong with the new program shows here, and nothing is
+//! lost), and ends the old one when the new one has made its first step ([`LiveCircuit::end`]).
+//!
+//! For the engine's thread alone: dbsp must not be dropped inside of tokio.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dbsp::circuit::{
+    CircuitConfig, CircuitStorageConfig, Layout, Mode, StorageConfig, StorageOptions,
+};
+use dbsp::storage::backend::{StorageBackend, StoragePath};
+use dbsp::{DBSPHandle, Runtime};
+use feldera_storage::tokio::TOKIO;
+use feldera_types::checkpoint::CheckpointMetadata;
+use feldera_types::config::StorageCompression;
+use stillframe_protocol::{Program, RelationId};
+use tracing::warn;
+
+use crate::circuit::{Circuit, RelationOutput, TableInput, construct};
+use crate::exchange::{Descriptors, Lent, NextExchange, Place, Tunnel};
+use crate::storage::MemoryStorage;
+use crate::{EngineError, Functions};
+
+/// dbsp's cache of blocks it has read from files, per worker. Our files are in memory anyway.
+const CACHE_MIB_PER_WORKER: usize = 32;
+/// The file in which dbsp lists its checkpoints.
+const CHECKPOINTS_FILE: &str = "checkpoints.feldera";
+
+/// What a circuit starts from: nothing, or the checkpoint of another one.
+#[derive(Default)]
+pub(crate) struct Origin {
+    storage: MemoryStorage,
+    checkpoint: Option<CheckpointMetadata>,
+}
+
+/// Where circuits run.
+pub(crate) struct Site {
+    /// dbsp locks a directory.
+    pub(crate) directory: PathBuf,
+    /// For dbsp's listeners.
+    pub(crate) descriptors: Descriptors,
+}
+
+/// What a circuit is to be.
+pub(crate) struct Blueprint {
+    pub(crate) place: Place,
+    /// How many workers each host runs, by place.
+    pub(crate) workers: Vec<u32>,
+    pub(crate) program: Arc<Program>,
+    pub(crate) functions: Functions,
+}
+
+/// A circuit that runs.
+pub(crate) struct LiveCircuit {
+    handle: DBSPHandle,
+    circuit: Circuit,
+    workers: usize,
+    storage: MemoryStorage,
+    directory: PathBuf,
+    link: Option<Link>,
+}
+
+/// What a circuit needs to reach other hosts.
+struct Link {
+    tunnel: Tunnel,
+    lent: Lent,
+}
+
+impl LiveCircuit {
+    /// Starts a circuit. It has made no step yet.
+    ///
+    /// # Errors
+    ///
+    /// If the program can't be built or the checkpoint not be restored. Nothing is left behind.
+    pub(crate) fn start(
+        site: &mut Site,
+        blueprint: &Blueprint,
+        next: NextExchange,
+        origin: Origin,
+    ) -> Result<Self, EngineError> {
+        let Blueprint { place, workers, program, functions } = blueprint;
+        let directory = site.directory.join(format!("circuit-{}", place.generation));
+        fs::create_dir_all(&directory)?;
+
+        let local_workers = workers[place.host.0 as usize] as usize;
+        let (config, link) = match workers.len() {
+            1 => (CircuitConfig::from(Layout::new_solo(local_workers)), None),
+            _ => {
+                let (config, link) = linked(site, place, workers, next)?;
+                (config, Some(link))
+            }
+        };
+        let config = config
+            .with_mode(Mode::Persistent)
+            // Steps are several times cheaper, and a circuit can be closed, without it.
+            .with_streaming_exchange(false)
+            .with_allow_input_during_commit(false)
+            .with_storage(Some(storage_config(&directory, local_workers, &origin)));
+
+        let (program, functions) = (Arc::clone(program), functions.clone());
+        let built = Runtime::init_circuit(config, move |circuit| {
+            Ok(construct(circuit, &program, &functions)?)
+        });
+        match built {
+            Ok((handle, circuit)) => Ok(Self {
+                handle,
+                circuit,
+                workers: local_workers,
+                storage: origin.storage,
+                directory,
+                link,
+            }),
+            Err(error) => {
+                if let Some(link) = link {
+                    site.descriptors.forget(&link.lent);
+                    link.tunnel.close();
+                }
+                remove_directory(&directory);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Where changes of each table enter. Between steps only.
+    pub(crate) fn inputs(&self) -> &HashMap<RelationId, TableInput> {
+        &self.circuit.inputs
+    }
+
+    /// What each relation is after the last step. Those that a bootstrap has left out have
+    /// nothing yet.
+    pub(crate) fn outputs(&self) -> &HashMap<RelationId, RelationOutput> {
+        &self.circuit.outputs
+    }
+
+    /// How many of the circuit's workers run on this host.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// Makes a step of what has entered, together with all hosts. The first step after a start from
+    /// a checkpoint fills what is new instead, if anything is.
+    ///
+    /// # Errors
+    ///
+    /// The circuit can't be used any more.
+    pub(crate) fn step(&mut self) -> Result<(), EngineError> {
+        self.handle.transaction()?;
+        // Hosts would go apart if one of them had to make another step for it. It can't be: a
+        // transaction isn't committed before all workers of all hosts have replayed everything.
+        assert!(!self.handle.bootstrap_in_progress(), "a bootstrap ends with its transaction");
+        Ok(())
+    }
+
+    /// Takes a checkpoint of the last step for the next circuit to start from.
+    pub(crate) fn checkpoint(&mut self) -> Result<Origin, EngineError> {
+        let metadata = self.handle.checkpoint().run()?;
+        let directory = StoragePath::from(metadata.uuid.to_string());
+        let storage: &dyn StorageBackend = &self.storage;
+        let batches =
+            storage.gather_batches_for_checkpoint(&metadata).map_err(dbsp::Error::from)?;
+        let heir = self.storage.inherit(&directory, &batches);
+        let backend: &dyn StorageBackend = &heir;
+        let list = backend.write_json(&CHECKPOINTS_FILE.into(), &[&metadata]);
+        list.map_err(dbsp::Error::from)?;
+        Ok(Origin { storage: heir, checkpoint: Some(metadata) })
+    }
+
+    /// Ends the circuit: its threads, its sockets and what is only its own of the storage.
+    pub(crate) fn end(self, site: &mut Site) {
+        if self.handle.kill().is_err() {
+            warn!("a worker of a circuit that has ended had panicked");
+        }
+        drop(self.circuit);
+        if let Some(link) = self.link {
+            link.tunnel.close();
+            if let Err(error) = site.descriptors.reclaim(&link.lent) {
+                warn!(%error, "an exchange listener was not closed");
+            }
+        }
+        remove_directory(&self.directory);
+    }
+}
+
+fn linked(
+    site: &mut Site,
+    place: &Place,
+    workers: &[u32],
+    next: NextExchange,
+) -> Result<(CircuitConfig, Link), EngineError> {
+    // On the threads of dbsp's exchange: what it sends and receives changes threads less often.
+    let (tunnel, ends) = Tunnel::open(TOKIO.handle(), next, place)?;
+    let counts = workers.iter().map(|count| *count as usize);
+    let hosts: Vec<_> = ends.addresses.iter().copied().zip(counts).collect();
+    let layout = Layout::new_multihost(&hosts, ends.addresses[place.host.0 as usize])
+        .expect("each end of a tunnel has its own port");
+    let (listener, lent) = site.descriptors.lend(ends.listener)?;
+    Ok((CircuitConfig::from(layout).with_exchange_listener(listener), Link { tunnel, lent }))
+}
+
+fn storage_config(directory: &Path, workers: usize, origin: &Origin) -> CircuitStorageConfig {
+    CircuitStorageConfig {
+        config: StorageConfig {
+            path: directory.to_string_lossy().into_owned(),
+            cache: Default::default(),
+        },
+        options: StorageOptions {
+            // Batches become files by checkpoints alone.
+            min_storage_bytes: Some(usize::MAX),
+            min_step_storage_bytes: Some(usize::MAX),
+            compression: StorageCompression::None,
+            cache_mib: Some(CACHE_MIB_PER_WORKER * workers),
+            ..StorageOptions::default()
+        },
+        backend: Arc::new(origin.storage.clone()),
+        init_checkpoint: origin.checkpoint.as_ref().map(|checkpoint| checkpoint.uuid),
+        defer_restore: false,
+    }
+}
+
+fn remove_directory(directory: &Path) {
+    if let Err(error) = fs::remove_dir_all(directory) {
+        warn!(%error, "a circuit's directory was not removed");
+    }
+}
