@@ -25,3 +25,6 @@ pub use error::EngineError;
 pub use expression::{Functions, compile, row_error};
 pub use host::{HostOptions, LocalHost};
 pub use row::{Codec, FieldOffsets, Row, RowBuffer};
+
+/// The allocator that dbsp is made for; whoever builds a program may want it.
+pub use dbsp::mimalloc::MiMalloc as Allocator;
