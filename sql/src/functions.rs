@@ -2,10 +2,17 @@
 
 use std::sync::Arc;
 
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 
 use crate::Frame;
 use crate::settings::Settings;
+
+/// The functions by name, for an engine that evaluates expressions: what they compute must be the
+/// same there and in queries.
+pub fn functions() -> Arc<dyn FunctionRegistry + Send + Sync> {
+    Arc::new(register(SessionStateBuilder::new().with_default_features()).build())
+}
 
 /// Adds what is the same in every session.
 pub(crate) fn register(builder: SessionStateBuilder) -> SessionStateBuilder {

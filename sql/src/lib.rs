@@ -31,6 +31,7 @@ pub use catalog::{Catalog, Column, Relation, RelationKind, Schema};
 pub use database::{Database, NAME as DATABASE_NAME, is_name as is_database_name};
 pub use error::{Error, SqlState};
 pub use frame::Frame;
+pub use functions::functions;
 pub use parser::Statement;
 pub use progress::{Committing, Progress};
 pub use session::{

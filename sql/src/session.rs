@@ -18,7 +18,7 @@ use transaction::{Block, Transaction};
 use crate::parser::{self, Statement, Tree, Utility};
 use crate::query::QueryContext;
 use crate::settings::Settings;
-use crate::{Database, Error, Frame, Progress, SqlState, Type, ddl};
+use crate::{Database, Error, Frame, Progress, SqlState, TextFormat, Type, ddl};
 
 /// One client's session.
 pub struct Session {
@@ -72,6 +72,11 @@ impl Session {
     /// How long a statement may take; none is without end.
     pub fn statement_timeout(&self) -> Option<Duration> {
         self.settings.statement_timeout()
+    }
+
+    /// How the session wants its values written now.
+    pub fn text_format(&self) -> TextFormat {
+        self.settings.text_format()
     }
 
     /// Whether the statement under way can still be stopped, while [`Session::execute`] runs.

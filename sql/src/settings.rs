@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Error, SqlState, names};
+use crate::{DateOrder, Error, SqlState, TextFormat, TimeZone, names};
 use value::Kind;
 
 /// A setting.
@@ -38,7 +38,7 @@ const fn reported(
 }
 
 /// The version of PostgreSQL that we speak like.
-pub const SERVER_VERSION: &str = "15.0";
+pub const SERVER_VERSION: &str = concat!("15.0 (Stillframe ", env!("CARGO_PKG_VERSION"), ")");
 
 /// All settings, by name without regard to case.
 const SETTINGS: &[Setting] = &[
@@ -135,7 +135,7 @@ const SETTINGS: &[Setting] = &[
         Kind::Names,
         "Sets the schema search order for names that are not schema-qualified.",
     ),
-    setting(
+    reported(
         "server_encoding",
         "UTF8",
         Kind::Fixed,
@@ -312,6 +312,20 @@ impl Settings {
     /// The name of the time zone.
     pub(crate) fn time_zone(&self) -> &str {
         self.declared("TimeZone")
+    }
+
+    /// How values are written and read as text.
+    pub(crate) fn text_format(&self) -> TextFormat {
+        // What SET has taken can be read.
+        TextFormat {
+            time_zone: TimeZone::parse(self.time_zone()).unwrap_or_default(),
+            date_order: match self.declared("DateStyle").rsplit(' ').next() {
+                Some("DMY") => DateOrder::DayMonthYear,
+                Some("YMD") => DateOrder::YearMonthDay,
+                _ => DateOrder::MonthDayYear,
+            },
+            extra_float_digits: self.declared("extra_float_digits").parse().unwrap_or(1),
+        }
     }
 
     /// How long a statement may take; `None` for as long as it wants.
