@@ -1,7 +1,16 @@
-//! Stillframe in a Rust program: the cluster, its SQL, and the Postgres server in front of it.
+//! Stillframe in a Rust program: a database that keeps views up to date, with the PostgreSQL
+//! server in front of it.
+//!
+//! [`Database::open`] starts a whole cluster in this process. Statements go in by
+//! [`Database::execute`] and [`Database::query`], or from Postgres clients by [`Database::serve`].
 
+mod database;
+mod options;
 mod server;
 mod wire;
 
+pub use database::Database;
 pub use datafusion;
-pub use server::serve;
+pub use options::Options;
+pub use stillframe_engine::EngineError;
+pub use stillframe_sql::{Error, Frame, SqlState};

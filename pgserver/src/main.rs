@@ -1,2 +1,49 @@
-//! stillframe
-fn main() {}
+//! The program `stillframe`.
+
+mod cli;
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+use cli::Arguments;
+
+/// dbsp allocates much and on many threads; its own choice of an allocator is made for that.
+#[global_allocator]
+static ALLOCATOR: stillframe_engine::Allocator = stillframe_engine::Allocator;
+
+/// What is logged unless something else is said. That peers hang up is no news: they do so whenever
+/// a circuit is replaced.
+const LOG: &str = "warn,stillframe=info,dbsp=error";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Err(error) = log(arguments.log.as_deref()) {
+        eprintln!("stillframe: {error}");
+        return ExitCode::FAILURE;
+    }
+    match arguments.serve().run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("stillframe: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Logs to standard error.
+fn log(filter: Option<&str>) -> Result<(), String> {
+    let wanted = filter.map(str::to_owned).or_else(|| std::env::var("RUST_LOG").ok());
+    let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or(LOG))
+        .map_err(|error| format!("the log filter is wrong: {error}"))?;
+    let colors = io::stderr().is_terminal();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(colors)
+        .init();
+    Ok(())
+}

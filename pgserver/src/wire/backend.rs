@@ -146,7 +146,7 @@ impl Backend for Session {
     }
 
     fn text_format(&self) -> TextFormat {
-        TextFormat::default()
+        Self::text_format(self)
     }
 
     fn progress(&self) -> Progress {

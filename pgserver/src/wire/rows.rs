@@ -204,3 +204,51 @@ fn checked_length(length: usize) -> Result<u32, Error> {
         _ => Err(Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a row is too long to be sent")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::StringArray;
+    use arrow::datatypes::{DataType, Field, Schema};
+
+    use super::*;
+
+    #[test]
+    fn a_row_that_fails_is_not_begun() {
+        let uuid = "00010203-0405-0607-0809-0a0b0c0d0e0f";
+        let values = StringArray::from(vec![Some(uuid), None, Some("no uuid")]);
+        let schema = Schema::new(vec![Field::new("u", DataType::Utf8, true)]);
+        let batch = RecordBatch::try_new(Arc::new(schema), vec![Arc::new(values)]).unwrap();
+        let layout = Layout {
+            columns: vec![OutputColumn { name: "u".to_owned(), kind: Type::Uuid, origin: None }],
+            formats: vec![Format::Binary],
+            text: TextFormat::default(),
+        };
+        let mut writer = RowWriter::new(&batch, &layout).unwrap();
+        let mut buffer = BytesMut::new();
+        assert_eq!(writer.write(0, 2, &mut buffer).unwrap(), 2);
+        let whole = buffer.clone();
+        // D, its length, one column: 16 bytes, and NULL.
+        assert_eq!(whole.len(), (1 + 4 + 2 + 4 + 16) + (1 + 4 + 2 + 4));
+        assert_eq!(whole[..11], [b'D', 0, 0, 0, 26, 0, 1, 0, 0, 0, 16]);
+        writer.write(2, 3, &mut buffer).unwrap_err();
+        assert_eq!(buffer, whole);
+    }
+
+    #[test]
+    fn a_batch_is_written_a_piece_at_a_time() {
+        let long = "x".repeat(1000);
+        let values = StringArray::from(vec![long.as_str(); 100]);
+        let schema = Schema::new(vec![Field::new("t", DataType::Utf8, true)]);
+        let batch = RecordBatch::try_new(Arc::new(schema), vec![Arc::new(values)]).unwrap();
+        let layout = Layout {
+            columns: vec![OutputColumn { name: "t".to_owned(), kind: Type::Text, origin: None }],
+            formats: vec![Format::Text],
+            text: TextFormat::default(),
+        };
+        let mut writer = RowWriter::new(&batch, &layout).unwrap();
+        let mut buffer = BytesMut::new();
+        let next = writer.write(0, 100, &mut buffer).unwrap();
+        assert!((30..40).contains(&next), "{next}");
+        assert!(buffer.len() < PIECE_BYTES + 2000);
+    }
+}

@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use pgwire::messages::response::{GssEncResponse, SslResponse};
 use pgwire::messages::startup::{NegotiateProtocolVersion, Startup};
 use pgwire::messages::{DecodeContext, Message, ProtocolVersion};
-use stillframe_sql::{Error, SqlState};
+use stillframe_sql::{DATABASE_NAME, Error, SqlState, is_database_name};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::frontend::violation;
@@ -16,11 +16,6 @@ use super::outgoing::{Outgoing, Severity};
 
 /// How long a client may take until it has said who it is.
 pub(super) const STARTUP_TIME_MAX: Duration = Duration::from_secs(30);
-
-/// The name of the one database.
-const DATABASE: &str = "stillframe";
-/// Another name for it, which many tools connect to unasked.
-const DATABASE_ALIAS: &str = "postgres";
 
 /// How long a startup packet may be, its length field included, as in PostgreSQL.
 const PACKET_BYTES_MAX: usize = 10_000;
@@ -211,11 +206,12 @@ fn negotiate(
 
 fn check_database(name: Option<String>) -> Result<(), Error> {
     match name.as_deref() {
-        None | Some("" | DATABASE | DATABASE_ALIAS) => Ok(()),
+        None | Some("") => Ok(()),
+        Some(name) if is_database_name(name) => Ok(()),
         Some(name) => {
             let message = format!("database \"{name}\" does not exist");
             Err(Error::new(SqlState::INVALID_CATALOG_NAME, message)
-                .with_hint(format!("The database is called \"{DATABASE}\".")))
+                .with_hint(format!("The database is called \"{DATABASE_NAME}\".")))
         }
     }
 }

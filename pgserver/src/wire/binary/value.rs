@@ -177,3 +177,65 @@ fn write_array(
 fn odd(values: &ArrayRef) -> Error {
     Error::internal(format!("a value comes as {}, which its type doesn't", values.data_type()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{
+        BooleanArray, Date32Array, Decimal128Array, Float64Array, Int16Array, Int64Array,
+        IntervalMonthDayNanoArray, ListArray, StringArray, StringViewArray,
+        TimestampMicrosecondArray,
+    };
+    use arrow::datatypes::{Int32Type as I32, IntervalMonthDayNano};
+
+    use super::*;
+
+    fn written(kind: &Type, values: impl Array + 'static) -> Vec<u8> {
+        let mut buffer = BytesMut::new();
+        write(kind, &(Arc::new(values) as ArrayRef), 0, &mut buffer).unwrap();
+        buffer.to_vec()
+    }
+
+    #[test]
+    fn values_are_written_as_postgresql_does() {
+        assert_eq!(written(&Type::Boolean, BooleanArray::from(vec![true])), [1]);
+        assert_eq!(written(&Type::SmallInt, Int16Array::from(vec![-2])), [0xff, 0xfe]);
+        assert_eq!(
+            written(&Type::Oid, Int64Array::from(vec![4_000_000_000])),
+            [0xee, 0x6b, 0x28, 0]
+        );
+        assert_eq!(written(&Type::Double, Float64Array::from(vec![1.0])), 1_f64.to_be_bytes());
+        assert_eq!(written(&Type::Text, StringViewArray::from(vec!["añ"])), "añ".as_bytes());
+        assert_eq!(written(&Type::Jsonb, StringArray::from(vec!["{}"])), b"\x01{}");
+        let uuid = "00010203-0405-0607-0809-0a0b0c0d0e0f";
+        assert_eq!(
+            written(&Type::Uuid, StringArray::from(vec![uuid])),
+            (0..16).collect::<Vec<_>>()
+        );
+        assert_eq!(written(&Type::Date, Date32Array::from(vec![10_958])), 1_i32.to_be_bytes());
+        let moment = TimestampMicrosecondArray::from(vec![946_684_800_000_001]);
+        assert_eq!(written(&Type::Timestamp, moment), 1_i64.to_be_bytes());
+        let interval = IntervalMonthDayNano::new(2, 3, 4_000);
+        assert_eq!(
+            written(&Type::Interval, IntervalMonthDayNanoArray::from(vec![interval])),
+            [&4_i64.to_be_bytes()[..], &3_i32.to_be_bytes(), &2_i32.to_be_bytes()].concat()
+        );
+        let numeric = Decimal128Array::from(vec![15]).with_precision_and_scale(4, 1).unwrap();
+        let expected = [0, 2, 0, 0, 0, 0, 0, 1, 0, 1, 5000_u16.to_be_bytes()[0], 0x88];
+        assert_eq!(written(&Type::Numeric(None), numeric), expected);
+        let list = ListArray::from_iter_primitive::<I32, _, _>([Some([Some(7), None])]);
+        let expected: Vec<u8> =
+            [1, 1, 23, 2, 1, 4, 7, -1].into_iter().flat_map(i32::to_be_bytes).collect();
+        assert_eq!(written(&Type::Array(Box::new(Type::Integer)), list), expected);
+    }
+
+    #[test]
+    fn a_value_that_comes_otherwise_than_its_type_is_our_mistake() {
+        let values: ArrayRef = Arc::new(StringArray::from(vec!["1"]));
+        for kind in [Type::Boolean, Type::Integer, Type::Double, Type::Date, Type::Bytea] {
+            let error = write(&kind, &values, 0, &mut BytesMut::new()).unwrap_err();
+            assert_eq!(error.state, SqlState::INTERNAL_ERROR, "{kind:?}");
+        }
+    }
+}
