@@ -49,6 +49,14 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     ///
     /// With a frame, answers [`Reservation::Changed`] if an entry, or an exclusively written
     /// relation it belongs to, was written after that step; all entries are reserved even so.
+    ///
+    /// A whole relation counts as written by everybody who held any of it, even shared: so whoever
+    /// inserts rows that no key stands for reserves the relation shared. Keep the frame's lease
+    /// until the answer: what was written is remembered back to the oldest leased step, and an
+    /// older frame is answered [`Reservation::Changed`].
+    ///
+    /// One request at a time: another one of the same transaction takes the place of one that
+    /// waits. To drop the future gives up waiting; what was got is kept.
     async fn reserve(
         &self,
         transaction: TransactionId,
@@ -60,6 +68,9 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// Makes a transaction's staged changes part of the next step; answers when that step is
     /// common: durable as far as the engine is, and seen by every later lease. To drop the future
     /// doesn't undo the commit.
+    ///
+    /// With nothing staged anywhere it has changed nothing, and ends at once without a step. To ask
+    /// again is answered the same.
     async fn commit(
         &self,
         transaction: TransactionId,
