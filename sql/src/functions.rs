@@ -1,22 +1,116 @@
-//! The functions that SQL knows beyond DataFusion's, or instead of them.
+//! SQL's functions, operators and casts with PostgreSQL's meaning.
+//!
+//! Ad-hoc queries and hosts compute with the same functions: a plan names them, and hosts find them
+//! by name in [`functions()`]. So a function that views may use is nothing but its name and its
+//! arguments; what it needs to know beyond (the time zone, a cast's target) is an argument.
 
-use std::sync::Arc;
+mod aggregate;
+mod arithmetic;
+mod cast;
+mod coercion;
+mod concat;
+mod datetime;
+mod list;
+mod math;
+mod planner;
+mod resolve;
+mod row;
+mod scalar;
+mod string;
+mod syntax;
+#[cfg(test)]
+mod tests;
 
-use datafusion::execution::FunctionRegistry;
+use std::sync::{Arc, LazyLock};
+
+use datafusion::execution::registry::{FunctionRegistry, MemoryFunctionRegistry};
+use datafusion::common::Result;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
+
+pub(crate) use syntax::rewrite;
 
 use crate::Frame;
 use crate::settings::Settings;
+use crate::types::Types;
+use scalar::Function;
 
-/// The functions by name, for an engine that evaluates expressions: what they compute must be the
-/// same there and in queries.
-pub fn functions() -> Arc<dyn FunctionRegistry + Send + Sync> {
-    Arc::new(register(SessionStateBuilder::new().with_default_features()).build())
+/// Our scalar functions.
+fn scalars() -> Vec<Arc<ScalarUDF>> {
+    let operators = [
+        &arithmetic::ADD,
+        &arithmetic::SUBTRACT,
+        &arithmetic::MULTIPLY,
+        &arithmetic::DIVIDE,
+        &arithmetic::MODULO,
+        &arithmetic::NEGATE,
+        &arithmetic::MOD,
+        &concat::CONCAT,
+    ];
+    let definitions = operators
+        .into_iter()
+        .chain(math::DEFINITIONS)
+        .chain(datetime::DEFINITIONS)
+        .chain(string::DEFINITIONS)
+        .chain(list::DEFINITIONS);
+    definitions.map(Function::udf).chain(cast::functions()).collect()
 }
 
-/// Adds what is the same in every session.
-pub(crate) fn register(builder: SessionStateBuilder) -> SessionStateBuilder {
+/// DataFusion's functions of these names mean something else in PostgreSQL.
+const DIFFERENT: &[&str] = &[
+    "to_char",
+    "to_date",
+    "to_time",
+    "to_timestamp",
+    "to_timestamp_seconds",
+    "to_timestamp_millis",
+    "to_timestamp_micros",
+    "to_timestamp_nanos",
+    "to_unixtime",
+    "from_unixtime",
+    "to_local_time",
+    "date_bin",
+    "version",
+];
+
+/// The functions that plans may name, for an engine that evaluates expressions: what they compute
+/// must be the same there and in queries.
+pub fn functions() -> Arc<dyn FunctionRegistry + Send + Sync> {
+    static REGISTRY: LazyLock<Arc<MemoryFunctionRegistry>> = LazyLock::new(|| {
+        let mut registry = MemoryFunctionRegistry::new();
+        let standard = datafusion::functions::all_default_functions();
+        let nested = datafusion::functions_nested::all_default_nested_functions();
+        let kept = standard
+            .into_iter()
+            .chain(nested)
+            .filter(|function| !DIFFERENT.contains(&function.name()));
+        for function in kept.chain(scalars()) {
+            registry
+                .register_udf(function)
+                .expect("a registry in memory takes every function");
+        }
+        Arc::new(registry)
+    });
+    Arc::clone(&*REGISTRY) as Arc<dyn FunctionRegistry + Send + Sync>
+}
+
+/// Makes a session plan SQL as PostgreSQL would. The builder must have DataFusion's defaults.
+pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
+        vec![Arc::new(ResolveGroupingFunction::new()), Arc::new(coercion::Coercion)];
     builder
+        .expr_planners()
+        .get_or_insert_default()
+        .insert(0, Arc::new(planner::Operators));
+    builder
+        .scalar_functions()
+        .get_or_insert_default()
+        .retain(|function| !DIFFERENT.contains(&function.name()));
+    builder.scalar_functions().get_or_insert_default().extend(scalars());
+    builder.aggregate_functions().get_or_insert_default().extend(aggregate::functions());
+    builder.with_analyzer_rules(rules).with_type_planner(Arc::new(Types))
 }
 
 /// Adds what answers from the frame or the settings.
@@ -25,4 +119,9 @@ pub(crate) fn register_scoped(
     _frame: &Arc<Frame>,
     _settings: &Settings,
 ) {
+}
+
+/// Settles all types of a plan. To settle them again changes nothing.
+pub(crate) fn analyze(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})
 }

@@ -22,7 +22,7 @@ pub(crate) use failure::classify;
 pub(crate) use state::{BATCH_ROWS, session_state};
 
 use crate::settings::Settings;
-use crate::{Error, Frame, OutputColumn, SqlState, Type};
+use crate::{Error, Frame, OutputColumn, SqlState, Type, functions};
 
 /// What a statement is planned and run in: one frame and the session's settings.
 #[derive(Clone, Debug)]
@@ -59,10 +59,12 @@ impl QueryContext {
         let declared =
             parameters.iter().map(|kind| kind.as_ref().map(|kind| Arc::new(kind.field("", true))));
         let mut planner = PlannerContext::new().with_prepare_param_data_types(declared.collect());
-        let statement = ast::Statement::Query(Box::new(query.clone()));
+        let mut statement = ast::Statement::Query(Box::new(query.clone()));
+        functions::rewrite(&mut statement)?;
         let plan = SqlToRel::new(&provider)
             .sql_statement_to_plan_with_context(statement, &mut planner)
             .map_err(classify)?;
+        let plan = functions::analyze(&self.state, plan).map_err(classify)?;
         let columns = plan.schema().fields().iter().map(|field| {
             let kind = Type::of(field).ok_or_else(|| unknown_type(field))?;
             Ok(OutputColumn { name: field.name().clone(), kind, origin: None })

@@ -3,6 +3,8 @@
 mod name;
 mod syntax;
 
+pub(crate) use syntax::Types;
+
 use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use serde::{Deserialize, Serialize};
 
@@ -291,8 +293,8 @@ impl Type {
             DataType::Boolean => Self::Boolean,
             DataType::Int8 | DataType::Int16 | DataType::UInt8 => Self::SmallInt,
             DataType::Int32 | DataType::UInt16 => Self::Integer,
-            DataType::Int64 | DataType::UInt32 => Self::BigInt,
-            DataType::UInt64 => Self::Numeric(Some((20, 0))),
+            // DataFusion's own functions count unsigned; no count exceeds a bigint.
+            DataType::Int64 | DataType::UInt32 | DataType::UInt64 => Self::BigInt,
             DataType::Float16 | DataType::Float32 => Self::Real,
             DataType::Float64 => Self::Double,
             DataType::Decimal128(precision, scale) => Self::Numeric(Some((*precision, *scale))),

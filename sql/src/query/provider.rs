@@ -19,6 +19,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::QueryContext;
 use crate::scan::StoredTable;
+use crate::types::Types;
 use crate::{Error, Relation, SqlState, system};
 
 /// Answers the planner from one frame.
@@ -101,7 +102,7 @@ impl ContextProvider for FrameProvider<'_> {
     }
 
     fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
-        None
+        Some(Arc::new(Types))
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {

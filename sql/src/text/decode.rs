@@ -1,5 +1,8 @@
 //! Text to Arrow arrays.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use arrow::array::{
     ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder,
     Float64Builder, Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder,
@@ -8,7 +11,6 @@ use arrow::array::{
 };
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field};
-use std::sync::Arc;
 
 use crate::text::float::{double, real};
 use crate::text::integer::integer;
@@ -147,18 +149,8 @@ impl TextDecoder {
                 builder.append_value(numeric(text, *precision, *scale)?);
             }
             Builder::Text(builder) => match self.kind {
-                Type::Varchar(Some(characters)) => {
-                    builder.append_value(text_of_length(text, characters, self.excess, "varying")?);
-                }
-                Type::Char(characters) => {
-                    let kept = text_of_length(text, characters, self.excess, "")?;
-                    let missing = (characters as usize).saturating_sub(kept.chars().count());
-                    builder.append_value(format!("{kept}{:missing$}", ""));
-                }
                 Type::Uuid => builder.append_value(uuid(text)?),
-                Type::InternalChar => builder.append_value(first_byte(text)),
-                Type::Name => builder.append_value(name(text)),
-                _ => builder.append_value(text),
+                _ => builder.append_value(text_as(text, &self.kind, self.excess)?),
             },
             Builder::Bytea(builder) => builder.append_value(bytea(text)?),
             Builder::Date(builder) => builder.append_value(date(text, format)?),
@@ -261,7 +253,7 @@ fn normal_real(value: f32) -> f32 {
 }
 
 /// Reads a `boolean`: any unambiguous beginning of its words.
-pub(crate) fn boolean(text: &str) -> Result<bool, Error> {
+fn boolean(text: &str) -> Result<bool, Error> {
     let word = trim(text).to_ascii_lowercase();
     let begins = |full: &str| !word.is_empty() && full.starts_with(&word);
     if begins("true") || begins("yes") || word == "on" || word == "1" {
@@ -285,12 +277,31 @@ fn numeric(text: &str, precision: u8, scale: i8) -> Result<i128, Error> {
     unscaled.filter(|value| value.abs() < limit).ok_or_else(overflow)
 }
 
+/// A text as a type of texts holds it.
+pub(crate) fn text_as<'a>(
+    text: &'a str,
+    kind: &Type,
+    excess: Excess,
+) -> Result<Cow<'a, str>, Error> {
+    Ok(match kind {
+        Type::Varchar(Some(characters)) => of_length(text, *characters, excess, kind)?.into(),
+        Type::Char(characters) => {
+            let kept = of_length(text, *characters, excess, kind)?;
+            let missing = (*characters as usize).saturating_sub(kept.chars().count());
+            format!("{kept}{:missing$}", "").into()
+        }
+        Type::InternalChar => first_character(text).into(),
+        Type::Name => name(text).into(),
+        _ => text.into(),
+    })
+}
+
 /// The text, if it has at most so many characters, not counting blanks at the end.
-pub(crate) fn text_of_length<'a>(
+fn of_length<'a>(
     text: &'a str,
     characters: u32,
     excess: Excess,
-    kind: &str,
+    kind: &Type,
 ) -> Result<&'a str, Error> {
     let characters = characters as usize;
     if text.len() <= characters {
@@ -299,14 +310,13 @@ pub(crate) fn text_of_length<'a>(
     let Some((end, _)) = text.char_indices().nth(characters) else { return Ok(text) };
     let (kept, rest) = text.split_at(end);
     if excess == Excess::Refuse && !rest.bytes().all(|byte| byte == b' ') {
-        let space = if kind.is_empty() { "" } else { " " };
-        let message = format!("value too long for type character{space}{kind}({characters})");
+        let message = format!("value too long for type {kind}");
         return Err(Error::new(SqlState::STRING_DATA_RIGHT_TRUNCATION, message));
     }
     Ok(kept)
 }
 
-fn first_byte(text: &str) -> &str {
+fn first_character(text: &str) -> &str {
     text.char_indices().nth(1).map_or(text, |(end, _)| &text[..end])
 }
 

@@ -1,5 +1,10 @@
 //! Types as SQL text names them.
 
+use std::sync::Arc;
+
+use arrow::datatypes::FieldRef;
+use datafusion::common::DataFusionError;
+use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, ObjectName, TimezoneInfo,
 };
@@ -205,6 +210,18 @@ fn microseconds(precision: &Option<u64>, kind: Type) -> Result<Type, Error> {
         Some(precision) => {
             Err(Error::unsupported(format!("type {kind} with precision {precision}")))
         }
+    }
+}
+
+/// Makes DataFusion read the types in queries as column definitions do.
+#[derive(Debug)]
+pub(crate) struct Types;
+
+impl TypePlanner for Types {
+    fn plan_type_field(&self, syntax: &DataType) -> datafusion::common::Result<Option<FieldRef>> {
+        let kind =
+            Type::of_syntax(syntax).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        Ok(Some(Arc::new(kind.field("", true))))
     }
 }
 

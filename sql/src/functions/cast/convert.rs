@@ -1,0 +1,487 @@
+//! Arrays of one type to arrays of another.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray, PrimitiveArray, StringBuilder,
+    new_null_array,
+};
+use arrow::compute::{CastOptions, cast_with_options, try_unary};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type,
+    Int16Type, Int32Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    Time64MicrosecondType, TimestampMicrosecondType,
+};
+use arrow::error::ArrowError;
+use datafusion::common::Result;
+
+use super::number::{
+    decimal, decimal_of_float, decimal_of_text, double_of_decimal, integer, integer_of_decimal,
+    integer_of_double, real_of_double,
+};
+use super::no_cast;
+use crate::functions::row::{raise, raise_error};
+use crate::text::{
+    DAY_US, Excess, NEGATIVE_INFINITY_DAYS, NEGATIVE_INFINITY_US, POSITIVE_INFINITY_DAYS,
+    POSITIVE_INFINITY_US, TextColumn, TextDecoder, TextFormat, TimeZone, check_date,
+    check_timestamp, text_as,
+};
+use crate::{Error, SqlState, Type};
+
+/// How two types are related.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Relation {
+    /// Cast only when it is asked for.
+    Explicit,
+    /// Cast on the way into a column as well.
+    Assignment,
+}
+
+/// Whether there is a cast: 42846 if not.
+pub(super) fn check(from: &Type, to: &Type) -> Result<(), Error> {
+    if matches!(to, Type::Char(_) | Type::Json | Type::Jsonb) {
+        return Err(Error::unsupported(format!("a cast to {to}")));
+    }
+    relation(from, to).map(|_| ()).ok_or_else(|| no_cast(from, to))
+}
+
+/// Whether values of one type are taken into columns of another: 42804 if not.
+pub(super) fn check_assignment(from: &Type, to: &Type) -> Result<(), Error> {
+    match relation(from, to) {
+        Some(Relation::Assignment) => Ok(()),
+        Some(Relation::Explicit) | None => {
+            let message = format!("expression is of type {from}, not {to}");
+            Err(Error::new(SqlState::DATATYPE_MISMATCH, message))
+        }
+    }
+}
+
+fn relation(from: &Type, to: &Type) -> Option<Relation> {
+    use Relation::{Assignment, Explicit};
+    use Type::{
+        Array, BigInt, Boolean, Bytea, Date, Double, Integer, Interval, Name, Numeric, Oid, Real,
+        SmallInt, Text, Time, Timestamp, Timestamptz, Unknown, Uuid, Varchar,
+    };
+    // PostgreSQL writes every type as text when asked, or for a column of text.
+    if is_text(to) {
+        return Some(Assignment);
+    }
+    match (from, to) {
+        (from, to) if from == to => Some(Assignment),
+        (Unknown, _) => Some(Assignment),
+        (
+            SmallInt | Integer | BigInt | Numeric(_) | Real | Double,
+            SmallInt | Integer | BigInt | Numeric(_) | Real | Double,
+        ) => Some(Assignment),
+        (Boolean, Integer) | (Integer, Boolean) => Some(Explicit),
+        (SmallInt | Integer | BigInt, Oid) => Some(Assignment),
+        (from, Integer | BigInt | Oid) if is_oid(from) => Some(Assignment),
+        (from, to) if is_oid(from) && is_oid(to) => Some(Assignment),
+        (SmallInt | Integer | BigInt, to) if is_oid(to) => Some(Assignment),
+        (Date, Timestamp | Timestamptz)
+        | (Timestamp, Date | Timestamptz | Time)
+        | (Timestamptz, Date | Timestamp | Time)
+        | (Time, Interval)
+        | (Interval, Time) => Some(Assignment),
+        (Array(from), Array(to)) => relation(from, to),
+        (
+            Text | Varchar(_) | Name | Type::Char(_),
+            Boolean | SmallInt | Integer | BigInt | Real | Double | Numeric(_) | Date | Time
+            | Timestamp | Timestamptz | Interval | Uuid | Bytea | Oid | Array(_),
+        ) => Some(Explicit),
+        _ => None,
+    }
+}
+
+fn is_text(kind: &Type) -> bool {
+    matches!(kind, Type::Text | Type::Varchar(_) | Type::Name | Type::InternalChar)
+}
+
+fn is_oid(kind: &Type) -> bool {
+    matches!(
+        kind,
+        Type::Oid
+            | Type::Regclass
+            | Type::Regtype
+            | Type::Regproc
+            | Type::Regnamespace
+            | Type::Regrole
+    )
+}
+
+/// Whether the session's time zone changes what comes out.
+pub(super) fn depends_on_zone(from: &Type, to: &Type) -> bool {
+    let other = |kind: &Type| !matches!(kind, Type::Timestamptz);
+    match (from, to) {
+        (Type::Array(from), Type::Array(to)) => depends_on_zone(from, to),
+        (Type::Array(from), to) => depends_on_zone(from, to),
+        (from, Type::Array(to)) => depends_on_zone(from, to),
+        (Type::Timestamptz, to) => other(to),
+        (from, Type::Timestamptz) => other(from),
+        _ => false,
+    }
+}
+
+/// Casts every value.
+pub(super) fn convert(
+    array: &ArrayRef,
+    from: &Type,
+    to: &Type,
+    format: &TextFormat,
+    excess: Excess,
+) -> Result<ArrayRef> {
+    if array.data_type().is_null() {
+        return Ok(new_null_array(&to.arrow(), array.len()));
+    }
+    let array = &plain(array)?;
+    if let Type::Array(to) = to
+        && array.as_list_opt::<i32>().is_some()
+    {
+        return list(array, to, format, excess);
+    }
+    Ok(match to {
+        Type::Text | Type::Varchar(_) | Type::Name | Type::InternalChar | Type::Char(_) => {
+            text(array, from, to, format, excess)?
+        }
+        _ if matches!(array.data_type(), DataType::Utf8) => of_text(array, to, format, excess)?,
+        Type::SmallInt => integers::<Int16Type>(array, (i16::MIN.into(), i16::MAX.into()), to)?,
+        Type::Integer => integers::<Int32Type>(array, (i32::MIN.into(), i32::MAX.into()), to)?,
+        Type::BigInt => integers::<Int64Type>(array, (i64::MIN, i64::MAX), to)?,
+        Type::Oid | Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace
+        | Type::Regrole => integers::<Int64Type>(array, (i32::MIN.into(), u32::MAX.into()), &Type::Oid)?,
+        Type::Real => reals(array, from, to)?,
+        Type::Double => doubles(array, from, to)?,
+        Type::Numeric(digits) => decimals(array, from, to, digits.is_none())?,
+        Type::Boolean => booleans(array, from, to)?,
+        Type::Date => dates(array, from, to, format.time_zone)?,
+        Type::Timestamp => timestamps(array, from, to, format.time_zone)?,
+        Type::Timestamptz => moments(array, from, to, format.time_zone)?,
+        Type::Time => times(array, from, to, format.time_zone)?,
+        Type::Interval => intervals(array, from, to)?,
+        _ => return Err(no_cast(from, to).into()),
+    })
+}
+
+/// The array as our own types carry it.
+fn plain(array: &ArrayRef) -> Result<ArrayRef> {
+    let wanted = Type::from_arrow(array.data_type()).map(|kind| kind.arrow());
+    match wanted {
+        Some(wanted) if &wanted != array.data_type() && !wanted.is_nested() => {
+            let options = CastOptions { safe: false, ..CastOptions::default() };
+            Ok(cast_with_options(array, &wanted, &options)?)
+        }
+        _ => Ok(Arc::clone(array)),
+    }
+}
+
+fn list(array: &ArrayRef, to: &Type, format: &TextFormat, excess: Excess) -> Result<ArrayRef> {
+    let list = array.as_list::<i32>();
+    let DataType::List(field) = list.data_type() else { return Ok(Arc::clone(array)) };
+    let from = Type::of(field).unwrap_or(Type::Text);
+    let values = convert(list.values(), &from, to, format, excess)?;
+    let field = Arc::new(Field::new_list_field(values.data_type().clone(), true));
+    Ok(Arc::new(ListArray::new(field, list.offsets().clone(), values, list.nulls().cloned())))
+}
+
+fn text(
+    array: &ArrayRef,
+    from: &Type,
+    to: &Type,
+    format: &TextFormat,
+    excess: Excess,
+) -> Result<ArrayRef> {
+    if let Some(booleans) = array.as_boolean_opt() {
+        // As text a boolean is a word, on the wire a letter.
+        let word = |place| if booleans.value(place) { "true" } else { "false" };
+        return texts(array, to, excess, |place, buffer: &mut Vec<u8>| {
+            buffer.extend_from_slice(word(place).as_bytes());
+            booleans.is_valid(place)
+        });
+    }
+    if let Some(strings) = array.as_string_opt::<i32>() {
+        // Blanks that pad a char(n) mean nothing once it is text.
+        let padded = matches!(from, Type::Char(_));
+        return texts(array, to, excess, |place, buffer: &mut Vec<u8>| {
+            let string = strings.value(place);
+            let string = if padded { string.trim_end_matches(' ') } else { string };
+            buffer.extend_from_slice(string.as_bytes());
+            strings.is_valid(place)
+        });
+    }
+    let column = TextColumn::new(from, array, format)?;
+    texts(array, to, excess, |place, buffer: &mut Vec<u8>| column.write(place, buffer))
+}
+
+/// The texts that `write` appends; NULL where it returns `false`.
+fn texts(
+    array: &ArrayRef,
+    to: &Type,
+    excess: Excess,
+    write: impl Fn(usize, &mut Vec<u8>) -> bool,
+) -> Result<ArrayRef> {
+    let mut builder = StringBuilder::with_capacity(array.len(), array.len() * 8);
+    let mut buffer = vec![];
+    for place in 0..array.len() {
+        buffer.clear();
+        if write(place, &mut buffer) {
+            let text = std::str::from_utf8(&buffer)
+                .map_err(|error| Error::internal(error.to_string()))?;
+            builder.append_value(text_as(text, to, excess).map_err(raise_error)?);
+        } else {
+            builder.append_null();
+        }
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
+fn of_text(array: &ArrayRef, to: &Type, format: &TextFormat, excess: Excess) -> Result<ArrayRef> {
+    let strings = array.as_string::<i32>();
+    if let Type::Numeric(None) = to {
+        let DataType::Decimal128(precision, scale) = to.arrow() else {
+            return Err(no_cast(&Type::Text, to).into());
+        };
+        let values = strings.iter().map(|text| {
+            text.map(|text| decimal_of_text(text, (precision, scale), true)).transpose()
+        });
+        let values: PrimitiveArray<Decimal128Type> =
+            values.collect::<std::result::Result<Vec<_>, _>>()?.into();
+        return Ok(Arc::new(values.with_data_type(to.arrow())));
+    }
+    let mut decoder = TextDecoder::new(to, format, excess)?;
+    for text in strings {
+        match text {
+            Some(text) => decoder.append(text).map_err(raise_error)?,
+            None => decoder.append_null(),
+        }
+    }
+    Ok(decoder.finish())
+}
+
+/// Casts each value of a primitive array.
+fn each<I, O>(
+    array: &ArrayRef,
+    to: &Type,
+    operation: impl Fn(I::Native) -> std::result::Result<O::Native, ArrowError>,
+) -> Result<ArrayRef>
+where
+    I: ArrowPrimitiveType,
+    O: ArrowPrimitiveType,
+{
+    let result: PrimitiveArray<O> = try_unary(array.as_primitive::<I>(), operation)?;
+    Ok(Arc::new(result.with_data_type(to.arrow())))
+}
+
+fn integers<O>(array: &ArrayRef, bounds: (i64, i64), to: &Type) -> Result<ArrayRef>
+where
+    O: ArrowPrimitiveType,
+    O::Native: TryFrom<i64>,
+{
+    let fit = |value: i64| {
+        O::Native::try_from(value).map_err(|_| crate::functions::row::out_of_range(&to.to_string()))
+    };
+    match array.data_type() {
+        DataType::Int16 => {
+            each::<Int16Type, O>(array, to, |value| fit(integer(value.into(), bounds, to)?))
+        }
+        DataType::Int32 => {
+            each::<Int32Type, O>(array, to, |value| fit(integer(value.into(), bounds, to)?))
+        }
+        DataType::Int64 => {
+            each::<Int64Type, O>(array, to, |value| fit(integer(value.into(), bounds, to)?))
+        }
+        DataType::Float32 => each::<Float32Type, O>(array, to, |value| {
+            fit(integer_of_double(value.into(), bounds, to)?)
+        }),
+        DataType::Float64 => {
+            each::<Float64Type, O>(array, to, |value| fit(integer_of_double(value, bounds, to)?))
+        }
+        DataType::Decimal128(_, scale) => each::<Decimal128Type, O>(array, to, |value| {
+            fit(integer_of_decimal(value, *scale, bounds, to)?)
+        }),
+        DataType::Boolean => {
+            let values = array.as_boolean().iter().map(|value| value.map(i32::from));
+            let values: ArrayRef = Arc::new(values.collect::<Int32Array>());
+            integers::<O>(&values, bounds, to)
+        }
+        other => Err(no_cast(&Type::from_arrow(other).unwrap_or(Type::Unknown), to).into()),
+    }
+}
+
+fn reals(array: &ArrayRef, from: &Type, to: &Type) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::Int16 => each::<Int16Type, Float32Type>(array, to, |value| Ok(value.into())),
+        DataType::Int32 => each::<Int32Type, Float32Type>(array, to, |value| Ok(value as f32)),
+        DataType::Int64 => each::<Int64Type, Float32Type>(array, to, |value| Ok(value as f32)),
+        DataType::Float32 => Ok(Arc::clone(array)),
+        DataType::Float64 => each::<Float64Type, Float32Type>(array, to, real_of_double),
+        DataType::Decimal128(_, scale) => {
+            each::<Decimal128Type, Float32Type>(array, to, |value| {
+                let text = format!("{value}e{}", -i32::from(*scale));
+                Ok(text.parse().unwrap_or(f32::NAN))
+            })
+        }
+        _ => Err(no_cast(from, to).into()),
+    }
+}
+
+fn doubles(array: &ArrayRef, from: &Type, to: &Type) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::Int16 => each::<Int16Type, Float64Type>(array, to, |value| Ok(value.into())),
+        DataType::Int32 => each::<Int32Type, Float64Type>(array, to, |value| Ok(value.into())),
+        DataType::Int64 => each::<Int64Type, Float64Type>(array, to, |value| Ok(value as f64)),
+        DataType::Float32 => each::<Float32Type, Float64Type>(array, to, |value| Ok(value.into())),
+        DataType::Float64 => Ok(Arc::clone(array)),
+        DataType::Decimal128(_, scale) => {
+            each::<Decimal128Type, Float64Type>(array, to, |value| {
+                Ok(double_of_decimal(value, *scale))
+            })
+        }
+        _ => Err(no_cast(from, to).into()),
+    }
+}
+
+fn decimals(array: &ArrayRef, from: &Type, to: &Type, is_bare: bool) -> Result<ArrayRef> {
+    let DataType::Decimal128(precision, scale) = to.arrow() else {
+        return Err(no_cast(from, to).into());
+    };
+    let digits = (precision, scale);
+    match array.data_type() {
+        DataType::Int16 => each::<Int16Type, Decimal128Type>(array, to, |value| {
+            decimal(value.into(), 0, digits)
+        }),
+        DataType::Int32 => each::<Int32Type, Decimal128Type>(array, to, |value| {
+            decimal(value.into(), 0, digits)
+        }),
+        DataType::Int64 => each::<Int64Type, Decimal128Type>(array, to, |value| {
+            decimal(value.into(), 0, digits)
+        }),
+        DataType::Decimal128(_, from) => each::<Decimal128Type, Decimal128Type>(
+            array,
+            to,
+            |value| decimal(value, *from, digits),
+        ),
+        DataType::Float32 => each::<Float32Type, Decimal128Type>(array, to, |value| {
+            decimal_of_float(value.into(), 6, digits, is_bare)
+        }),
+        DataType::Float64 => each::<Float64Type, Decimal128Type>(array, to, |value| {
+            decimal_of_float(value, 15, digits, is_bare)
+        }),
+        _ => Err(no_cast(from, to).into()),
+    }
+}
+
+fn booleans(array: &ArrayRef, from: &Type, to: &Type) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::Boolean => Ok(Arc::clone(array)),
+        DataType::Int32 => {
+            let values = array.as_primitive::<Int32Type>().iter();
+            let values: BooleanArray = values.map(|value| value.map(|value| value != 0)).collect();
+            Ok(Arc::new(values))
+        }
+        _ => Err(no_cast(from, to).into()),
+    }
+}
+
+type Stamp = TimestampMicrosecondType;
+
+/// The clock of a moment.
+fn local(us: i64, zone: TimeZone) -> i64 {
+    us.saturating_add(i64::from(zone.offset_at(us)) * 1_000_000)
+}
+
+fn is_infinite(us: i64) -> bool {
+    us == POSITIVE_INFINITY_US || us == NEGATIVE_INFINITY_US
+}
+
+fn day_of(us: i64) -> std::result::Result<i32, ArrowError> {
+    match us {
+        POSITIVE_INFINITY_US => Ok(POSITIVE_INFINITY_DAYS),
+        NEGATIVE_INFINITY_US => Ok(NEGATIVE_INFINITY_DAYS),
+        us => check_date(us.div_euclid(DAY_US), None).map_err(raise_error),
+    }
+}
+
+fn midnight_of(days: i32) -> std::result::Result<i64, ArrowError> {
+    match days {
+        POSITIVE_INFINITY_DAYS => Ok(POSITIVE_INFINITY_US),
+        NEGATIVE_INFINITY_DAYS => Ok(NEGATIVE_INFINITY_US),
+        days => {
+            let us = i64::from(days).checked_mul(DAY_US);
+            check_timestamp(us, None).map_err(|_| {
+                let message = "date out of range for timestamp";
+                raise(SqlState::DATETIME_FIELD_OVERFLOW, message)
+            })
+        }
+    }
+}
+
+fn moment_of(local: i64, zone: TimeZone) -> std::result::Result<i64, ArrowError> {
+    if is_infinite(local) {
+        return Ok(local);
+    }
+    check_timestamp(zone.moment(local), None).map_err(raise_error)
+}
+
+fn dates(array: &ArrayRef, from: &Type, to: &Type, zone: TimeZone) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::Date32 => Ok(Arc::clone(array)),
+        DataType::Timestamp(_, None) => each::<Stamp, Date32Type>(array, to, day_of),
+        DataType::Timestamp(_, Some(_)) => each::<Stamp, Date32Type>(array, to, |us| {
+            day_of(if is_infinite(us) { us } else { local(us, zone) })
+        }),
+        _ => Err(no_cast(from, to).into()),
+    }
+}
+
+fn timestamps(array: &ArrayRef, from: &Type, to: &Type, zone: TimeZone) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::Date32 => each::<Date32Type, Stamp>(array, to, midnight_of),
+        DataType::Timestamp(_, None) => Ok(Arc::clone(array)),
+        DataType::Timestamp(_, Some(_)) => each::<Stamp, Stamp>(array, to, |us| {
+            Ok(if is_infinite(us) { us } else { local(us, zone) })
+        }),
+        _ => Err(no_cast(from, to).into()),
+    }
+}
+
+fn moments(array: &ArrayRef, from: &Type, to: &Type, zone: TimeZone) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::Date32 => {
+            each::<Date32Type, Stamp>(array, to, |days| moment_of(midnight_of(days)?, zone))
+        }
+        DataType::Timestamp(_, None) => {
+            each::<Stamp, Stamp>(array, to, |local| moment_of(local, zone))
+        }
+        DataType::Timestamp(_, Some(_)) => each::<Stamp, Stamp>(array, to, Ok),
+        _ => Err(no_cast(from, to).into()),
+    }
+}
+
+fn times(array: &ArrayRef, from: &Type, to: &Type, zone: TimeZone) -> Result<ArrayRef> {
+    type Clock = Time64MicrosecondType;
+    match array.data_type() {
+        DataType::Time64(_) => Ok(Arc::clone(array)),
+        DataType::Timestamp(_, None) => {
+            each::<Stamp, Clock>(array, to, |us| Ok(us.rem_euclid(DAY_US)))
+        }
+        DataType::Timestamp(_, Some(_)) => {
+            each::<Stamp, Clock>(array, to, |us| Ok(local(us, zone).rem_euclid(DAY_US)))
+        }
+        DataType::Interval(_) => each::<IntervalMonthDayNanoType, Clock>(array, to, |span| {
+            Ok((span.nanoseconds / 1000).rem_euclid(DAY_US))
+        }),
+        _ => Err(no_cast(from, to).into()),
+    }
+}
+
+fn intervals(array: &ArrayRef, from: &Type, to: &Type) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::Interval(_) => Ok(Arc::clone(array)),
+        DataType::Time64(_) => {
+            each::<Time64MicrosecondType, IntervalMonthDayNanoType>(array, to, |us| {
+                Ok(IntervalMonthDayNano::new(0, 0, us * 1000))
+            })
+        }
+        _ => Err(no_cast(from, to).into()),
+    }
+}

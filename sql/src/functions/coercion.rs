@@ -1,0 +1,105 @@
+//! Settles the types of a plan as PostgreSQL would, from the leaves up.
+//!
+//! DataFusion's own coercion does most of the work, and each expression goes through it after our
+//! rules have: literals of no type take the type that their neighbours ask for, what is compared or
+//! put together gets PostgreSQL's common type, and what PostgreSQL refuses to mix is refused. A
+//! second pass then makes every cast one of [`super::cast`], so that none is left that rounds, wraps
+//! or overflows differently.
+
+mod casts;
+mod operands;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
+
+use crate::text::{TextFormat, TimeZone};
+use casts::Casts;
+use operands::Operands;
+
+/// The rule.
+#[derive(Debug)]
+pub(super) struct Coercion;
+
+impl AnalyzerRule for Coercion {
+    fn name(&self) -> &str {
+        "postgresql_coercion"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let format = format(config);
+        let settled = plan.transform_up_with_subqueries(|plan| settle(plan, &format))?.data;
+        let cast = settled.transform_up_with_subqueries(|plan| recast(plan, &format))?.data;
+        Ok(cast)
+    }
+}
+
+/// How the session reads the literals of its statements.
+fn format(config: &ConfigOptions) -> TextFormat {
+    let zone = config.execution.time_zone.as_deref();
+    let time_zone = zone.and_then(|zone| TimeZone::parse(zone).ok()).unwrap_or_default();
+    TextFormat { time_zone, ..TextFormat::default() }
+}
+
+/// The columns that a node's expressions may read.
+fn readable(plan: &LogicalPlan) -> Result<DFSchema> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = plan {
+        let source =
+            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
+        schema.merge(&source);
+    }
+    Ok(schema)
+}
+
+fn settle(plan: LogicalPlan, format: &TextFormat) -> Result<Transformed<LogicalPlan>> {
+    let schema = readable(&plan)?;
+    let operands = Operands { schema: &schema, format };
+    let plan = operands.plan(plan)?;
+    let names = NamePreserver::new(&plan);
+    let mut rewriter =
+        Settle { operands: &operands, standard: TypeCoercionRewriter::new(&schema) };
+    plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let rewritten = expr.rewrite(&mut rewriter)?;
+        Ok(rewritten.update_data(|expr| name.restore(expr)))
+    })?
+    .map_data(|plan| TypeCoercionRewriter::new(&schema).coerce_plan(plan))?
+    .map_data(|plan| plan.recompute_schema())
+}
+
+struct Settle<'a> {
+    operands: &'a Operands<'a>,
+    standard: TypeCoercionRewriter<'a>,
+}
+
+impl TreeNodeRewriter for Settle<'_> {
+    type Node = Expr;
+
+    fn f_up(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
+        let expr = self.operands.expr(expr)?;
+        let expr = self.standard.f_up(expr)?.data;
+        Ok(Transformed::yes(expr))
+    }
+}
+
+fn recast(plan: LogicalPlan, format: &TextFormat) -> Result<Transformed<LogicalPlan>> {
+    // A scan's filters are DataFusion's own business; none is there yet.
+    if matches!(plan, LogicalPlan::TableScan(_)) {
+        return Ok(Transformed::no(plan));
+    }
+    let schema = readable(&plan)?;
+    let casts = Casts { schema: &schema, format };
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let rewritten = expr.transform_up(|expr| casts.expr(expr))?;
+        Ok(rewritten.update_data(|expr| name.restore(expr)))
+    })?
+    .map_data(|plan| plan.recompute_schema())
+}

@@ -1,0 +1,453 @@
+//! PostgreSQL's rules for operands of several types.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{FieldMetadata, InList, InSubquery, ScalarFunction};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection,
+    Union,
+};
+
+use crate::functions::cast::numeric_for;
+use crate::functions::coercion::casts::Casts;
+use crate::functions::resolve::{Purpose, common};
+use crate::functions::scalar::{Function, no_function, no_operator, type_name};
+use crate::text::{MAX_PRECISION, Numeric, TextFormat};
+use crate::{Error, SqlState, Type};
+
+pub(super) struct Operands<'a> {
+    pub(super) schema: &'a DFSchema,
+    pub(super) format: &'a TextFormat,
+}
+
+impl Operands<'_> {
+    /// One node, whose operands are done.
+    pub(super) fn expr(&self, expr: Expr) -> Result<Expr> {
+        Ok(match expr {
+            Expr::BinaryExpr(binary) if is_comparison(binary.op) => self.comparison(binary)?,
+            Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+                let side = |side: Box<Expr>| self.boolean(*side, &op.to_string()).map(Box::new);
+                Expr::BinaryExpr(BinaryExpr { left: side(left)?, op, right: side(right)? })
+            }
+            Expr::Between(Between { expr, negated, low, high }) => {
+                let operands = self.unify(vec![*expr, *low, *high], &Mix::Comparison("BETWEEN"))?;
+                let [expr, low, high] = exactly(operands)?;
+                Expr::Between(Between {
+                    expr: Box::new(expr),
+                    negated,
+                    low: Box::new(low),
+                    high: Box::new(high),
+                })
+            }
+            Expr::InList(InList { expr, list, negated }) => {
+                let operands = std::iter::once(*expr).chain(list).collect();
+                let mut operands = self.unify(operands, &Mix::Comparison("="))?.into_iter();
+                let expr = operands.next().ok_or_else(|| Error::internal("IN without operand"))?;
+                Expr::InList(InList { expr: Box::new(expr), list: operands.collect(), negated })
+            }
+            Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+                let column = Arc::clone(&subquery.subquery.schema().fields()[0]);
+                let expr = Box::new(self.beside(*expr, &column, "=")?);
+                Expr::InSubquery(InSubquery { expr, subquery, negated })
+            }
+            Expr::Case(case) => self.case(case)?,
+            Expr::ScalarFunction(function) => self.function(function)?,
+            Expr::Cast(cast) => self.cast(cast)?,
+            other => other,
+        })
+    }
+
+    /// What plans compare or put together outside of expressions.
+    pub(super) fn plan(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        match plan {
+            LogicalPlan::Join(join) => self.join(join).map(LogicalPlan::Join),
+            LogicalPlan::Union(union) => self.union(union).map(LogicalPlan::Union),
+            other => Ok(other),
+        }
+    }
+
+    fn casts(&self) -> Casts<'_> {
+        Casts { schema: self.schema, format: self.format }
+    }
+
+    fn comparison(&self, binary: BinaryExpr) -> Result<Expr> {
+        let BinaryExpr { left, op, right } = binary;
+        let symbol = op.to_string();
+        let operands = self.unify(vec![*left, *right], &Mix::Comparison(&symbol))?;
+        let [left, right] = exactly(operands)?;
+        Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))))
+    }
+
+    /// A condition: a literal of no type is read as one.
+    fn boolean(&self, expr: Expr, what: &str) -> Result<Expr> {
+        if is_unknown(&expr) {
+            return self.casts().to(expr, &Type::Boolean);
+        }
+        let data_type = expr.get_type(self.schema)?;
+        if matches!(data_type, DataType::Boolean | DataType::Null) {
+            return Ok(expr);
+        }
+        let name = type_name(&data_type);
+        let message = format!("argument of {what} must be type boolean, not type {name}");
+        Err(Error::new(SqlState::DATATYPE_MISMATCH, message).into())
+    }
+
+    fn case(&self, case: Case) -> Result<Expr> {
+        let Case { expr, when_then_expr, else_expr } = case;
+        let (whens, thens): (Vec<_>, Vec<_>) =
+            when_then_expr.into_iter().map(|(when, then)| (*when, *then)).unzip();
+        let (expr, whens) = match expr {
+            Some(expr) => {
+                let operands = std::iter::once(*expr).chain(whens).collect();
+                let mut operands = self.unify(operands, &Mix::Comparison("="))?.into_iter();
+                (operands.next().map(Box::new), operands.collect())
+            }
+            None => {
+                let whens = whens.into_iter().map(|when| self.boolean(when, "CASE/WHEN"));
+                (None, whens.collect::<Result<Vec<_>>>()?)
+            }
+        };
+        let has_else = else_expr.is_some();
+        let values = thens.into_iter().chain(else_expr.map(|otherwise| *otherwise)).collect();
+        let mut values = self.unify(values, &Mix::Column("CASE"))?;
+        let else_expr = if has_else { values.pop().map(Box::new) } else { None };
+        let when_then_expr = whens
+            .into_iter()
+            .zip(values)
+            .map(|(when, then)| (Box::new(when), Box::new(then)))
+            .collect();
+        Ok(Expr::Case(Case { expr, when_then_expr, else_expr }))
+    }
+
+    fn function(&self, function: ScalarFunction) -> Result<Expr> {
+        let ScalarFunction { func, args } = function;
+        if func.name() == "pg_typeof" {
+            return self.type_of(&args);
+        }
+        if let Some(ours) = func.inner().downcast_ref::<Function>() {
+            let args = self.arguments(ours, args)?;
+            return self.narrowed(ScalarFunction { func, args });
+        }
+        let args = match func.name() {
+            "coalesce" => self.unify(args, &Mix::Column("COALESCE"))?,
+            "greatest" => self.unify(args, &Mix::Column("GREATEST"))?,
+            "least" => self.unify(args, &Mix::Column("LEAST"))?,
+            "nullif" => self.unify(args, &Mix::Comparison("="))?,
+            _ => args,
+        };
+        Ok(Expr::ScalarFunction(ScalarFunction { func, args }))
+    }
+
+    /// The arguments of one of our functions, in the types that it settles on.
+    fn arguments(&self, function: &Function, mut args: Vec<Expr>) -> Result<Vec<Expr>> {
+        let mut types = vec![];
+        for arg in &args {
+            types.push(if is_unknown(arg) { DataType::Null } else { arg.get_type(self.schema)? });
+        }
+        if depends_on_zone(function.name(), &types) {
+            let zone = self.format.time_zone.to_string();
+            args.push(Expr::Literal(ScalarValue::Utf8(Some(zone)), None));
+            types.push(DataType::Utf8);
+        }
+        let resolved = function.resolve(&types)?;
+        let casts = self.casts();
+        args.into_iter()
+            .zip(resolved.arguments)
+            .map(|(arg, wanted)| {
+                let kind = Type::from_arrow(&wanted)
+                    .ok_or_else(|| Error::unsupported(format!("type {wanted}")))?;
+                let source = arg.to_field(self.schema)?.1;
+                if source.data_type() == &wanted && !is_unknown(&arg) {
+                    return Ok(arg);
+                }
+                casts.to(arg, &kind)
+            })
+            .collect()
+    }
+
+    /// The name of the type that `pg_typeof` is asked for.
+    fn type_of(&self, args: &[Expr]) -> Result<Expr> {
+        let [arg] = args else { return Err(no_function("pg_typeof", &[]).into()) };
+        let name = if is_unknown(arg) {
+            Type::Unknown.to_string()
+        } else {
+            let field = arg.to_field(self.schema)?.1;
+            match Type::of(&field) {
+                _ if field.data_type().is_null() => Type::Unknown.to_string(),
+                Some(Type::Numeric(_)) => Type::Numeric(None).to_string(),
+                Some(Type::Varchar(_)) => Type::Varchar(None).to_string(),
+                Some(kind) => kind.to_string(),
+                None => type_name(field.data_type()),
+            }
+        };
+        let metadata = Type::Regtype.field("", true).metadata().clone();
+        let metadata = FieldMetadata::new(metadata.into_iter().collect());
+        Ok(Expr::Literal(ScalarValue::Utf8(Some(name)), Some(metadata)))
+    }
+
+    /// `round(x, 2)` has two digits after the point.
+    fn narrowed(&self, function: ScalarFunction) -> Result<Expr> {
+        let digits = match (function.name(), function.args.as_slice()) {
+            ("round" | "trunc", [_, Expr::Literal(ScalarValue::Int32(Some(digits)), _)]) => *digits,
+            _ => return Ok(Expr::ScalarFunction(function)),
+        };
+        let expr = Expr::ScalarFunction(function);
+        let DataType::Decimal128(precision, scale) = expr.get_type(self.schema)? else {
+            return Ok(expr);
+        };
+        let digits = digits.clamp(0, i32::from(MAX_PRECISION)) as i8;
+        let precision = i32::from(precision) - i32::from(scale) + i32::from(digits);
+        let precision = precision.clamp(1, i32::from(MAX_PRECISION)) as u8;
+        self.casts().to(expr, &Type::Numeric(Some((precision, digits))))
+    }
+
+    /// `x::numeric` has the scale that x has.
+    fn cast(&self, cast: Cast) -> Result<Expr> {
+        if Type::of(&cast.field) != Some(Type::Numeric(None)) {
+            return match cast.expr.as_ref() {
+                Expr::Literal(..) => self.casts().cast(cast),
+                _ => Ok(Expr::Cast(cast)),
+            };
+        }
+        if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = cast.expr.as_ref() {
+            let number = Numeric::parse(text, MAX_PRECISION)?;
+            return Ok(decimal_literal(number));
+        }
+        let kind = numeric_for(&cast.expr.get_type(self.schema)?);
+        self.casts().to(*cast.expr, &kind)
+    }
+
+    /// All in one type.
+    fn unify(&self, operands: Vec<Expr>, mix: &Mix<'_>) -> Result<Vec<Expr>> {
+        let mut fields = vec![];
+        for operand in &operands {
+            fields.push(operand.to_field(self.schema)?.1);
+        }
+        let known = || fields.iter().zip(&operands).filter(|(_, operand)| !is_unknown(operand));
+        let types: Vec<_> = known()
+            .map(|(field, _)| field.data_type().clone())
+            .filter(|data_type| !data_type.is_null())
+            .collect();
+        if types.is_empty() {
+            return Ok(operands);
+        }
+        let target = common(&types, mix.purpose()).ok_or_else(|| mix.refuse(&types))?;
+        // A name stays one beside text, an OID beside a literal.
+        let kinds: Vec<_> = known()
+            .filter(|(field, _)| !field.data_type().is_null())
+            .map(|(field, _)| Type::of(field))
+            .collect();
+        let kind = match kinds.as_slice() {
+            [Some(first), rest @ ..] if rest.iter().all(|kind| kind.as_ref() == Some(first)) => {
+                first.clone()
+            }
+            _ => Type::from_arrow(&target)
+                .ok_or_else(|| Error::unsupported(format!("type {target}")))?,
+        };
+        let casts = self.casts();
+        operands
+            .into_iter()
+            .zip(fields)
+            .map(|(operand, field)| {
+                if is_unknown(&operand) {
+                    return casts.to(operand, &without_limit(&kind));
+                }
+                if field.data_type() == &target || field.data_type().is_null() {
+                    return Ok(operand);
+                }
+                casts.to(operand, &Type::from_arrow(&target).unwrap_or(Type::Text))
+            })
+            .collect()
+    }
+
+    /// An expression that is compared with a subquery's column.
+    fn beside(&self, expr: Expr, column: &FieldRef, operator: &str) -> Result<Expr> {
+        if is_unknown(&expr) {
+            let kind = Type::of(column)
+                .ok_or_else(|| Error::unsupported(format!("type {}", column.data_type())))?;
+            return self.casts().to(expr, &without_limit(&kind));
+        }
+        let types = [expr.get_type(self.schema)?, column.data_type().clone()];
+        let target =
+            common(&types, Purpose::Comparison).ok_or_else(|| no_operator(operator, &types))?;
+        let [from, _] = &types;
+        if from == &target || from.is_null() {
+            return Ok(expr);
+        }
+        self.casts().to(expr, &Type::from_arrow(&target).unwrap_or(Type::Text))
+    }
+
+    /// Literals of no type in a UNION's inputs take the type that the other inputs have.
+    fn union(&self, mut union: Union) -> Result<Union> {
+        let Some(first) = union.inputs.first() else { return Ok(union) };
+        for place in 0..first.schema().fields().len() {
+            let is_open = |input: &LogicalPlan| is_open(input, place);
+            let types: Vec<_> = union
+                .inputs
+                .iter()
+                .filter(|input| !is_open(input))
+                .filter_map(|input| input.schema().fields().get(place))
+                .map(|field| field.data_type().clone())
+                .filter(|data_type| !data_type.is_null())
+                .collect();
+            if types.is_empty() {
+                continue;
+            }
+            let target = common(&types, Purpose::Column)
+                .ok_or_else(|| cannot_match("UNION", &types))?;
+            let Some(kind) = Type::from_arrow(&target).filter(|_| target != DataType::Utf8) else {
+                continue;
+            };
+            for input in &mut union.inputs {
+                if is_open(input) {
+                    *input = Arc::new(self.with_typed(input, place, &kind)?);
+                }
+            }
+        }
+        Ok(union)
+    }
+
+    /// An input with the literals of one column in a type.
+    fn with_typed(&self, input: &LogicalPlan, place: usize, kind: &Type) -> Result<LogicalPlan> {
+        match input {
+            LogicalPlan::Projection(projection) => {
+                let mut exprs = projection.expr.clone();
+                let (relation, name) = exprs[place].qualified_name();
+                let literal = unaliased(&exprs[place]).clone();
+                let typed = self.casts().to(literal, &without_limit(kind))?;
+                exprs[place] = typed.alias_qualified(relation, name);
+                let projection = Projection::try_new(exprs, Arc::clone(&projection.input))?;
+                Ok(LogicalPlan::Projection(projection))
+            }
+            LogicalPlan::Union(union) => {
+                let inputs = union.inputs.iter();
+                let inputs =
+                    inputs.map(|input| self.with_typed(input, place, kind).map(Arc::new));
+                let inputs = inputs.collect::<Result<_>>()?;
+                let schema = Arc::clone(&union.schema);
+                LogicalPlan::Union(Union { inputs, schema }).recompute_schema()
+            }
+            other => Ok(other.clone()),
+        }
+    }
+
+    fn join(&self, mut join: Join) -> Result<Join> {
+        let mut on = vec![];
+        for (left, right) in join.on {
+            let operands = self.unify(vec![left, right], &Mix::Comparison("="))?;
+            let [left, right] = exactly(operands)?;
+            on.push((left, right));
+        }
+        join.on = on;
+        Ok(join)
+    }
+}
+
+/// Whether nothing settles the type of an input's column.
+fn is_open(input: &LogicalPlan, place: usize) -> bool {
+    match input {
+        LogicalPlan::Projection(projection) => {
+            projection.expr.get(place).is_some_and(|expr| is_unknown(unaliased(expr)))
+        }
+        LogicalPlan::Union(union) => union.inputs.iter().all(|input| is_open(input, place)),
+        _ => false,
+    }
+}
+
+fn unaliased(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => unaliased(&alias.expr),
+        other => other,
+    }
+}
+
+/// Whether a function must be told the session's zone: days and months are those of its clocks.
+fn depends_on_zone(function: &str, types: &[DataType]) -> bool {
+    let is_moment = |data_type: &DataType| matches!(data_type, DataType::Timestamp(_, Some(_)));
+    let [first, second] = types else { return false };
+    match function {
+        "operator +" | "operator -" => {
+            let is_span = |data_type: &DataType| {
+                matches!(data_type, DataType::Interval(_) | DataType::Null)
+            };
+            (is_moment(first) && is_span(second)) || (is_span(first) && is_moment(second))
+        }
+        "extract" | "date_part" => is_moment(second),
+        "date_trunc" => is_moment(second) || second == &DataType::Date32,
+        _ => false,
+    }
+}
+
+/// Why operands are put together.
+enum Mix<'a> {
+    /// By an operator.
+    Comparison(&'a str),
+    /// In a construct.
+    Column(&'a str),
+}
+
+impl Mix<'_> {
+    fn purpose(&self) -> Purpose {
+        match self {
+            Self::Comparison(_) => Purpose::Comparison,
+            Self::Column(_) => Purpose::Column,
+        }
+    }
+
+    fn refuse(&self, types: &[DataType]) -> Error {
+        match self {
+            Self::Comparison(operator) => no_operator(operator, types),
+            Self::Column(construct) => cannot_match(construct, types),
+        }
+    }
+}
+
+/// 42804.
+fn cannot_match(construct: &str, types: &[DataType]) -> Error {
+    let first = type_name(&types[0]);
+    let other = types.iter().map(type_name).find(|name| *name != first).unwrap_or_default();
+    let message = format!("{construct} types {first} and {other} cannot be matched");
+    Error::new(SqlState::DATATYPE_MISMATCH, message)
+}
+
+/// A literal whose type nothing has settled yet.
+fn is_unknown(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(ScalarValue::Utf8(_), None))
+}
+
+fn is_comparison(operator: Operator) -> bool {
+    matches!(
+        operator,
+        Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq
+            | Operator::IsDistinctFrom
+            | Operator::IsNotDistinctFrom
+    )
+}
+
+/// The type that a literal takes: with all its digits and characters.
+fn without_limit(kind: &Type) -> Type {
+    match kind {
+        Type::Numeric(_) => Type::Numeric(None),
+        Type::Varchar(_) => Type::Varchar(None),
+        other => other.clone(),
+    }
+}
+
+/// A decimal with its own precision and scale.
+fn decimal_literal(number: Numeric) -> Expr {
+    let digits = number.unscaled.unsigned_abs().checked_ilog10().map_or(1, |log| log as u8 + 1);
+    let precision = digits.max(number.scale).min(MAX_PRECISION);
+    let value = ScalarValue::Decimal128(Some(number.unscaled), precision, number.scale as i8);
+    Expr::Literal(value, None)
+}
+
+fn exactly<const N: usize>(operands: Vec<Expr>) -> Result<[Expr; N]> {
+    operands.try_into().map_err(|_| Error::internal("operands have got lost").into())
+}
