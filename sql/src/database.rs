@@ -46,6 +46,11 @@ impl Database {
         Arc::new(Self { coordinator, hosts, workers, leases, catalogs: Mutex::default() })
     }
 
+    /// The runtime for what goes on when nobody waits for it.
+    pub(crate) fn runtime(&self) -> &tokio::runtime::Handle {
+        self.leases.runtime()
+    }
+
     /// The host with this place.
     pub(crate) fn host(&self, host: HostId) -> &Arc<dyn Host> {
         &self.hosts[host.0 as usize]

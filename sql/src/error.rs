@@ -134,12 +134,21 @@ pub struct Error {
     pub hint: Option<String>,
     /// Where in the statement, in characters from 1.
     pub position: Option<u32>,
+    /// What was being done, as in `COPY t, line 3`.
+    pub context: Option<String>,
 }
 
 impl Error {
     /// An error with a state and a message.
     pub fn new(state: SqlState, message: impl Into<String>) -> Self {
-        Self { state, message: message.into(), detail: None, hint: None, position: None }
+        Self {
+            state,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            position: None,
+            context: None,
+        }
     }
 
     /// A thing that isn't there (yet): 0A000.
@@ -163,6 +172,13 @@ impl Error {
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with what was being done.
+    #[must_use]
+    pub fn with_context(mut self, context: impl Into<String>) -> Self {
+        self.context = Some(context.into());
         self
     }
 

@@ -129,6 +129,17 @@ impl Fake {
         state.advance(contents);
     }
 
+    /// The rows of one relation, as stored; there are none any more.
+    pub(crate) fn take(&self, relation: RelationId) -> Vec<RecordBatch> {
+        let mut state = self.state();
+        let mut contents = state.frames[&state.step].clone();
+        let rows = contents.remove(&relation).unwrap_or_default();
+        if !rows.is_empty() {
+            state.advance(contents);
+        }
+        rows
+    }
+
     fn shards(&self) -> usize {
         (self.hosts * self.workers) as usize
     }

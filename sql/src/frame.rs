@@ -115,6 +115,11 @@ impl LeaseKeeper {
         Self { coordinator, held, runtime, renewal: renewal.abort_handle() }
     }
 
+    /// The runtime on which leases are renewed.
+    pub(crate) fn runtime(&self) -> &tokio::runtime::Handle {
+        &self.runtime
+    }
+
     fn add(&self, lease: LeaseId, step: Step) {
         lock(&self.held).insert(lease, step);
     }

@@ -9,8 +9,10 @@
 //! maintained plan; `ddl`, `dml` and `copy` write.
 
 mod catalog;
+mod copy;
 mod database;
 mod ddl;
+mod dml;
 mod error;
 #[cfg(test)]
 mod fake;
@@ -26,8 +28,10 @@ mod settings;
 mod system;
 mod text;
 mod types;
+mod write;
 
 pub use catalog::{Catalog, Column, Relation, RelationKind, Schema};
+pub use copy::CopyIn;
 pub use database::{Database, NAME as DATABASE_NAME, is_name as is_database_name};
 pub use error::{Error, SqlState};
 pub use frame::Frame;
@@ -35,7 +39,7 @@ pub use functions::functions;
 pub use parser::Statement;
 pub use progress::{Committing, Progress};
 pub use session::{
-    CopyIn, Notice, OutputColumn, Parameter, Prepared, Response, Rows, Session, TransactionStatus,
+    Notice, OutputColumn, Parameter, Prepared, Response, Rows, Session, TransactionStatus,
 };
 pub use settings::SERVER_VERSION;
 pub use text::{DateOrder, Excess, TextColumn, TextDecoder, TextFormat, TimeZone};

@@ -4,15 +4,14 @@ mod answer;
 #[cfg(test)]
 mod tests;
 mod transaction;
+mod writing;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::sql::sqlparser::ast;
 
-pub use answer::{
-    CopyIn, Notice, OutputColumn, Parameter, Prepared, Response, Rows, TransactionStatus,
-};
+pub use answer::{Notice, OutputColumn, Parameter, Prepared, Response, Rows, TransactionStatus};
 use transaction::{Block, Transaction};
 
 use crate::parser::{self, Statement, Tree, Utility};
@@ -137,7 +136,7 @@ impl Session {
                 ast::Statement::Explain { .. } => {
                     (vec![], Some(vec![OutputColumn::new("QUERY PLAN", Type::Text)]))
                 }
-                _ => (vec![], None),
+                tree => (self.parameters_of_write(tree, declared).await?, None),
             },
         };
         Ok(Prepared { statement, declared: declared.to_vec(), parameters, columns })
@@ -189,7 +188,10 @@ impl Session {
                 let tag = self.define(tree).await?;
                 Ok(Response::Complete { tag })
             }
-            other => Err(Error::unsupported(command(other))),
+            other => match self.write(tree, prepared, parameters).await? {
+                Some(response) => Ok(response),
+                None => Err(Error::unsupported(command(other))),
+            },
         }
     }
 
@@ -285,6 +287,7 @@ impl Session {
             Utility::Commit { chain } => self.end(true, *chain),
             Utility::Rollback { chain } => self.end(false, *chain),
             Utility::Savepoint { command } => return Err(Error::unsupported(*command)),
+            Utility::Copy(copy) => return self.copy(copy).await,
             Utility::CreateMaterializedView { .. } | Utility::Refresh { .. } => {
                 return Err(Error::unsupported("materialized views"));
             }

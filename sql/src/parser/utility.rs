@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::{Source, parse_tokens};
+use crate::copy::{self, CopyStatement, Unexpected};
 use crate::{Error, SqlState};
 
 /// A statement that only PostgreSQL has, or not as the parser library means it.
@@ -36,6 +37,8 @@ pub(crate) enum Utility {
     Savepoint { command: &'static str },
     /// CREATE MATERIALIZED VIEW, with WITH [NO] DATA taken off.
     CreateMaterializedView { create: Box<ast::CreateView>, with_data: bool },
+    /// COPY.
+    Copy(CopyStatement),
     /// REFRESH MATERIALIZED VIEW.
     Refresh { name: ast::ObjectName, with_data: bool },
 }
@@ -82,6 +85,10 @@ impl IsolationLevel {
 
 /// Reads one of these statements; `None` if it is none of them.
 pub(super) fn parse(source: &Source, tokens: &[TokenWithSpan]) -> Result<Option<Utility>, Error> {
+    if let Some(copy) = copy::parse(tokens) {
+        let copy = copy.map_err(|Unexpected(place)| source.syntax_error(tokens.get(place)))?;
+        return Ok(Some(Utility::Copy(copy)));
+    }
     let mut cursor = Cursor { source, tokens, place: 0 };
     let Some(first) = cursor.word() else { return Ok(None) };
     cursor.place += 1;

@@ -10,7 +10,7 @@ use futures::stream::BoxStream;
 use stillframe_protocol::Step;
 
 use crate::parser::Statement;
-use crate::{Error, Type};
+use crate::{CopyIn, Error, Type};
 
 /// A statement that is planned as far as its description needs.
 #[derive(Clone, Debug)]
@@ -102,24 +102,6 @@ impl Rows {
         let batch = RecordBatch::try_new(schema, arrays.collect())
             .map_err(|error| Error::internal(error.to_string()));
         Self { columns, step: None, batches: futures::stream::iter([batch]).boxed(), tag }
-    }
-}
-
-/// A COPY FROM STDIN under way. To drop it leaves nothing behind.
-pub struct CopyIn {
-    /// How many columns are expected.
-    pub columns: usize,
-}
-
-impl CopyIn {
-    /// Takes a piece of the data, cut anywhere.
-    pub async fn write(&mut self, _data: &[u8]) -> Result<(), Error> {
-        Err(Error::unsupported("COPY"))
-    }
-
-    /// All data is there: applies it, and returns the command tag.
-    pub async fn finish(self) -> Result<String, Error> {
-        Err(Error::unsupported("COPY"))
     }
 }
 

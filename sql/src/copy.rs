@@ -1,0 +1,246 @@
+//! COPY FROM STDIN: data that comes in pieces to rows of a table, all in one step.
+//!
+//! ```text
+//! pieces -> lines -> fields -> values -> batches, staged at the hosts as they are full
+//!                                  end -> reserve, look for keys that are there, commit
+//! ```
+
+mod fields;
+mod format;
+mod lines;
+mod reader;
+mod statement;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::record_batch::RecordBatch;
+use futures::future::join;
+use stillframe_protocol::{Reservation, Step};
+
+use self::format::Format;
+use self::reader::{Batch, Reader};
+pub(crate) use self::statement::{Copied, CopyStatement, Direction, Unexpected, parse};
+use crate::settings::Settings;
+use crate::write::{
+    ExactChanges, KeyEncoder, Target, Transaction, entries, existing_keys, hash, unique_violation,
+};
+use crate::{Database, Error, Frame, Progress, SqlState, dml, names};
+
+/// A COPY FROM STDIN under way. To drop it leaves nothing behind.
+pub struct CopyIn {
+    /// How many columns are expected.
+    pub columns: usize,
+    load: Box<Load>,
+}
+
+impl CopyIn {
+    /// Begins a COPY FROM STDIN.
+    pub(crate) async fn begin(
+        database: &Arc<Database>,
+        settings: &Settings,
+        progress: &Progress,
+        statement: &CopyStatement,
+    ) -> Result<Self, Error> {
+        let (name, columns) = match (&statement.what, statement.direction) {
+            (Copied::Table { name, columns }, Direction::FromClient) => (name, columns),
+            (_, Direction::Server { is_from }) => return Err(server_file(is_from)),
+            _ => return Err(Error::unsupported("COPY TO STDOUT")),
+        };
+        if statement.is_filtered {
+            return Err(Error::unsupported("COPY FROM with WHERE"));
+        }
+        let format = Format::new(&statement.options)?;
+        let mut transaction = Transaction::new(database, settings.lock_timeout());
+        let frame = transaction.frame(Step(0)).await?;
+        let target = dml::target(&frame, settings, name, dml::Command::Copy)?;
+        let places = match columns {
+            None => (0..target.relation().columns.len()).collect(),
+            Some(columns) => {
+                let names: Vec<_> = columns.iter().map(names::fold).collect();
+                target.columns(&names)?
+            }
+        };
+        for (option, names) in
+            [("FORCE_NOT_NULL", &format.force_not_null), ("FORCE_NULL", &format.force_null)]
+        {
+            for place in target.columns(names)? {
+                if !places.contains(&place) {
+                    let name = &target.relation().columns[place].name;
+                    let message = format!("{option} column \"{name}\" not referenced by COPY");
+                    return Err(Error::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+                }
+            }
+        }
+        let reader = Reader::new(&target, &places, format, &settings.text_format())?;
+        let keys = target.is_keyed().then(|| Keys::new(&target)).transpose()?;
+        let progress = progress.clone();
+        let load = Load { transaction, target, reader, keys, rows: 0, progress };
+        Ok(Self { columns: load.reader.columns(), load: Box::new(load) })
+    }
+
+    /// Takes a piece of the data, cut anywhere. After an error the COPY can only be dropped.
+    pub async fn write(&mut self, data: &[u8]) -> Result<(), Error> {
+        self.load.reader.push(data);
+        self.load.drain().await
+    }
+
+    /// All data is there: applies it, and returns the command tag.
+    pub async fn finish(self) -> Result<String, Error> {
+        let mut load = self.load;
+        load.reader.complete();
+        load.drain().await?;
+        let rows = load.rows;
+        load.commit().await?;
+        Ok(format!("COPY {rows}"))
+    }
+}
+
+fn server_file(is_from: bool) -> Error {
+    let (role, preposition) =
+        if is_from { ("pg_read_server_files", "from") } else { ("pg_write_server_files", "to") };
+    let message = format!(
+        "must be superuser or have privileges of the {role} role to COPY {preposition} a file"
+    );
+    Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message).with_hint(
+        "Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone.",
+    )
+}
+
+/// What has been loaded so far.
+#[derive(Debug)]
+struct Load {
+    transaction: Transaction,
+    target: Target,
+    reader: Reader,
+    /// Of a table with a primary key.
+    keys: Option<Keys>,
+    rows: u64,
+    progress: Progress,
+}
+
+/// The keys that have come.
+#[derive(Debug)]
+struct Keys {
+    encoder: KeyEncoder,
+    seen: HashSet<Box<[u8]>>,
+    hashes: Vec<u64>,
+    batches: Vec<RecordBatch>,
+    line_numbers: Vec<u64>,
+}
+
+impl Load {
+    /// Stages the batches that are complete.
+    async fn drain(&mut self) -> Result<(), Error> {
+        while let Some(Batch { rows, line_numbers }) = self.reader.next_batch()? {
+            self.rows += rows.num_rows() as u64;
+            if let Some(keys) = &mut self.keys {
+                let repeated = keys.add(&self.target, &rows, &line_numbers)?;
+                if let Some(row) = repeated {
+                    let error = unique_violation(&self.target, &rows, row);
+                    return Err(self.reader.at(error, line_numbers[row]));
+                }
+            }
+            self.transaction.stage(&ExactChanges::inserted(&self.target, rows)).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets all rows enter the next step, if none of them is there already.
+    async fn commit(mut self) -> Result<(), Error> {
+        let mut at_least = Step(0);
+        while self.rows > 0 {
+            let frame = self.transaction.frame(at_least).await?;
+            self.check_table(&frame)?;
+            let hashes = self.keys.as_ref().map(|keys| keys.hashes.clone()).unwrap_or_default();
+            let entries = entries(self.target.id(), hashes);
+            let (reservation, unique) = join(
+                self.transaction.reserve(&frame, entries),
+                check_keys(&frame, &self.target, &self.reader, self.keys.as_ref()),
+            )
+            .await;
+            match reservation? {
+                Reservation::Granted => {
+                    unique?;
+                    break;
+                }
+                Reservation::Changed(step) => at_least = step,
+            }
+        }
+        self.transaction.commit(&self.progress).await?;
+        Ok(())
+    }
+
+    /// The table must still be as it was when the COPY began.
+    fn check_table(&self, frame: &Frame) -> Result<(), Error> {
+        let relation = self.target.relation();
+        match frame.catalog().relations.get(&relation.id) {
+            Some(found) if found == relation => Ok(()),
+            Some(_) => {
+                let message = format!("relation \"{}\" was changed during COPY", relation.name);
+                Err(Error::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
+            }
+            None => {
+                let message = format!("relation \"{}\" does not exist", relation.name);
+                Err(Error::new(SqlState::UNDEFINED_TABLE, message)
+                    .with_detail("It was dropped during COPY."))
+            }
+        }
+    }
+}
+
+async fn check_keys(
+    frame: &Arc<Frame>,
+    target: &Target,
+    reader: &Reader,
+    keys: Option<&Keys>,
+) -> Result<(), Error> {
+    let Some(keys) = keys else { return Ok(()) };
+    let existing = existing_keys(frame, target, &keys.encoder, &keys.batches).await?;
+    if existing.is_empty() {
+        return Ok(());
+    }
+    let mut line_numbers = keys.line_numbers.iter();
+    for batch in &keys.batches {
+        let encoded = keys.encoder.encode(batch)?;
+        for (row, (key, line_number)) in encoded.iter().zip(&mut line_numbers).enumerate() {
+            if existing.contains(key.data()) {
+                return Err(reader.at(unique_violation(target, batch, row), *line_number));
+            }
+        }
+    }
+    Err(Error::internal("a host found a key that nobody has asked for"))
+}
+
+impl Keys {
+    fn new(target: &Target) -> Result<Self, Error> {
+        Ok(Self {
+            encoder: target.key_encoder()?,
+            seen: HashSet::new(),
+            hashes: vec![],
+            batches: vec![],
+            line_numbers: vec![],
+        })
+    }
+
+    /// Adds the keys of rows; returns the first row whose key has come before.
+    fn add(
+        &mut self,
+        target: &Target,
+        rows: &RecordBatch,
+        line_numbers: &[u64],
+    ) -> Result<Option<usize>, Error> {
+        let keys = target.keys_of(rows)?;
+        for (row, key) in self.encoder.encode(&keys)?.iter().enumerate() {
+            if !self.seen.insert(Box::from(key.data())) {
+                return Ok(Some(row));
+            }
+            self.hashes.push(hash(key.data()));
+        }
+        self.batches.push(keys);
+        self.line_numbers.extend_from_slice(line_numbers);
+        Ok(None)
+    }
+}

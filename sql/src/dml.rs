@@ -1,0 +1,179 @@
+//! INSERT, UPDATE, DELETE and TRUNCATE: what they would do, as queries under a frame.
+//!
+//! Each plans a SELECT of the rows it is about and turns the answer into exact changes; how those
+//! get into a step is the write path's matter.
+
+mod affected;
+mod assign;
+mod constant;
+mod delete;
+mod insert;
+mod read;
+mod source;
+#[cfg(test)]
+mod tests;
+mod truncate;
+mod update;
+mod values;
+
+use std::sync::Arc;
+
+use datafusion::sql::sqlparser::ast::{self, ObjectName};
+
+pub(crate) use read::Arguments;
+pub(crate) use truncate::Truncate;
+
+use crate::settings::Settings;
+use crate::write::{Proposal, Target, Write};
+use crate::{Error, Frame, Relation, RelationKind, SqlState, Type, names, system};
+
+/// A statement that writes rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Statement<'a> {
+    tree: Tree<'a>,
+    settings: &'a Settings,
+    arguments: Arguments<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Tree<'a> {
+    Insert(&'a ast::Insert),
+    Update(&'a ast::Update),
+    Delete(&'a ast::Delete),
+}
+
+impl<'a> Statement<'a> {
+    /// The statement, if the tree is one of these.
+    pub(crate) fn new(
+        tree: &'a ast::Statement,
+        settings: &'a Settings,
+        arguments: Arguments<'a>,
+    ) -> Option<Self> {
+        let tree = match tree {
+            ast::Statement::Insert(insert) => Tree::Insert(insert),
+            ast::Statement::Update(update) => Tree::Update(update),
+            ast::Statement::Delete(delete) => Tree::Delete(delete),
+            _ => return None,
+        };
+        Some(Self { tree, settings, arguments })
+    }
+
+    /// The name of its kind, as in messages.
+    pub(crate) fn command(&self) -> &'static str {
+        match self.tree {
+            Tree::Insert(_) => "INSERT",
+            Tree::Update(_) => "UPDATE",
+            Tree::Delete(_) => "DELETE",
+        }
+    }
+
+    /// The command tag of so many rows.
+    pub(crate) fn tag(&self, rows: u64) -> String {
+        match self.tree {
+            Tree::Insert(_) => format!("INSERT 0 {rows}"),
+            Tree::Update(_) => format!("UPDATE {rows}"),
+            Tree::Delete(_) => format!("DELETE {rows}"),
+        }
+    }
+
+    /// The types of its parameters.
+    pub(crate) fn parameters(
+        &self,
+        frame: &Arc<Frame>,
+        declared: &[Option<Type>],
+    ) -> Result<Vec<Type>, Error> {
+        match self.tree {
+            Tree::Insert(insert) => insert::parameters(self, insert, frame, declared),
+            Tree::Update(update) => update::parameters(self, update, frame, declared),
+            Tree::Delete(delete) => delete::parameters(self, delete, frame, declared),
+        }
+    }
+}
+
+impl Write for Statement<'_> {
+    async fn propose(&self, frame: &Arc<Frame>) -> Result<Proposal, Error> {
+        match self.tree {
+            Tree::Insert(insert) => insert::propose(self, insert, frame).await,
+            Tree::Update(update) => update::propose(self, update, frame).await,
+            Tree::Delete(delete) => delete::propose(self, delete, frame).await,
+        }
+    }
+}
+
+/// What is done to a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Insert,
+    Update,
+    Delete,
+    Truncate,
+    Copy,
+}
+
+/// The table with a name.
+///
+/// # Errors
+///
+/// 42P01 if there is no such relation, and what PostgreSQL says if it isn't a table.
+pub(crate) fn target(
+    frame: &Frame,
+    settings: &Settings,
+    name: &ObjectName,
+    command: Command,
+) -> Result<Target, Error> {
+    let (schema, relation) = names::relation(name)?;
+    let schemas = match schema {
+        Some(schema) => vec![schema],
+        None => settings.search_path(),
+    };
+    let catalog = frame.catalog();
+    for schema in &schemas {
+        if let Some(relation) = catalog.find(schema, &relation) {
+            return Target::new(catalog, relation).ok_or_else(|| no_table(relation, command));
+        }
+        if system::SCHEMAS.contains(&schema.as_str()) && schemas.len() == 1 {
+            let message = format!("permission denied for table {relation}");
+            return Err(Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+        }
+    }
+    if let ([schema], Command::Copy | Command::Truncate) = (schemas.as_slice(), command)
+        && !catalog.schemas.contains_key(schema)
+    {
+        let message = format!("schema \"{schema}\" does not exist");
+        return Err(Error::new(SqlState::INVALID_SCHEMA_NAME, message));
+    }
+    let message = format!("relation \"{}\" does not exist", names::unquoted(name));
+    Err(Error::new(SqlState::UNDEFINED_TABLE, message))
+}
+
+fn no_table(relation: &Relation, command: Command) -> Error {
+    let name = &relation.name;
+    let is_materialized = matches!(relation.kind, RelationKind::MaterializedView { .. });
+    let (doing, done) = match command {
+        Command::Truncate => {
+            let message = format!("\"{name}\" is not a table");
+            return Error::new(SqlState::WRONG_OBJECT_TYPE, message);
+        }
+        Command::Copy if is_materialized => {
+            let message = format!("cannot copy to materialized view \"{name}\"");
+            return Error::new(SqlState::WRONG_OBJECT_TYPE, message);
+        }
+        Command::Copy => {
+            let message = format!("cannot copy to view \"{name}\"");
+            return Error::new(SqlState::WRONG_OBJECT_TYPE, message);
+        }
+        _ if is_materialized => {
+            let message = format!("cannot change materialized view \"{name}\"");
+            return Error::new(SqlState::WRONG_OBJECT_TYPE, message);
+        }
+        Command::Insert => ("insert into", "inserted into"),
+        Command::Update => ("update", "updated"),
+        Command::Delete => ("delete from", "deleted from"),
+    };
+    Error::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("cannot {doing} view \"{name}\""),
+    )
+    .with_detail("Views are not automatically updatable.")
+    .with_hint(format!("Only tables can be {done}."))
+}

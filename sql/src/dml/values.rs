@@ -1,0 +1,127 @@
+//! Rows of expressions to columns of a table: constants are read at once, everything else is asked
+//! of the planner.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::compute::{concat, interleave};
+use datafusion::sql::sqlparser::ast::Expr;
+
+use super::Statement;
+use super::assign::assign;
+use super::constant::Constant;
+use super::read::{answer, select};
+use crate::text::{Excess, TextDecoder};
+use crate::{Column, Error, Frame, SqlState};
+
+/// How many expressions one query computes at most.
+const EXPRESSIONS_PER_QUERY: usize = 256;
+
+/// What a column is given.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cell<'a> {
+    Default,
+    Expr(&'a Expr),
+}
+
+impl<'a> Cell<'a> {
+    /// An expression, or the word DEFAULT.
+    pub(super) fn new(expr: &'a Expr) -> Self {
+        match expr {
+            Expr::Identifier(word)
+                if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default") =>
+            {
+                Self::Default
+            }
+            expr => Self::Expr(expr),
+        }
+    }
+}
+
+/// Reads the constants of one column; remembers what has to be computed.
+#[derive(Debug)]
+pub(super) struct ColumnValues<'a> {
+    column: &'a Column,
+    decoder: TextDecoder,
+    /// By row, from which of both (constants, computed) it comes and its place there.
+    cells: Vec<(usize, usize)>,
+    computed: Vec<&'a Expr>,
+}
+
+impl<'a> ColumnValues<'a> {
+    pub(super) fn new(statement: &Statement<'_>, column: &'a Column) -> Result<Self, Error> {
+        let format = statement.settings.text_format();
+        let decoder = TextDecoder::new(&column.kind, &format, Excess::Refuse)?;
+        Ok(Self { column, decoder, cells: vec![], computed: vec![] })
+    }
+
+    /// Adds the next row's value.
+    pub(super) fn push(&mut self, statement: &Statement<'a>, cell: Cell<'a>) -> Result<(), Error> {
+        let kind = &self.column.kind;
+        match cell {
+            Cell::Default => {
+                self.cells.push((0, self.decoder.len()));
+                self.decoder.append_null();
+            }
+            Cell::Expr(expr) => match Constant::of(expr, kind, &statement.arguments) {
+                Some(constant) => {
+                    self.cells.push((0, self.decoder.len()));
+                    constant.append(kind, &mut self.decoder)?;
+                }
+                None => {
+                    self.cells.push((1, self.computed.len()));
+                    self.computed.push(expr);
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+impl ColumnValues<'_> {
+    /// The values, if all of them are constants.
+    pub(super) fn constants(mut self) -> ArrayRef {
+        self.decoder.finish()
+    }
+}
+
+/// Computes what is left, and puts the columns together.
+pub(super) async fn finish(
+    statement: &Statement<'_>,
+    frame: &Arc<Frame>,
+    columns: Vec<ColumnValues<'_>>,
+) -> Result<Vec<ArrayRef>, Error> {
+    let expressions = columns
+        .iter()
+        .flat_map(|column| column.computed.iter().map(move |expr| (column.column, *expr)));
+    let expressions: Vec<_> = expressions.collect();
+    let mut computed = vec![];
+    for chunk in expressions.chunks(EXPRESSIONS_PER_QUERY) {
+        let query = select(chunk.iter().map(|(_, expr)| (*expr).clone()), vec![], None)?;
+        let answer = answer(statement, frame, &query).await?;
+        if answer.rows != 1 {
+            return Err(Error::unsupported("a set-returning function in VALUES"));
+        }
+        for ((column, _), (kind, array)) in chunk.iter().zip(answer.columns) {
+            computed.push(assign(&array, &kind, column, &statement.settings.text_format())?);
+        }
+    }
+    let mut computed = computed.into_iter();
+    columns
+        .into_iter()
+        .map(|mut column| {
+            let constants = column.decoder.finish();
+            if column.computed.is_empty() {
+                return Ok(constants);
+            }
+            let arrays: Vec<_> = computed.by_ref().take(column.computed.len()).collect();
+            let arrays: Vec<_> = arrays.iter().map(AsRef::as_ref).collect();
+            let computed = concat(&arrays).map_err(broken)?;
+            interleave(&[constants.as_ref(), computed.as_ref()], &column.cells).map_err(broken)
+        })
+        .collect()
+}
+
+fn broken(error: arrow::error::ArrowError) -> Error {
+    Error::new(SqlState::INTERNAL_ERROR, format!("values cannot be put together: {error}"))
+}

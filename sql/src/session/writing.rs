@@ -1,0 +1,63 @@
+//! The statements of a session that write rows.
+
+use datafusion::sql::sqlparser::ast;
+
+use super::Session;
+use super::answer::{Parameter, Prepared, Response};
+use crate::copy::{CopyIn, CopyStatement};
+use crate::dml::{Arguments, Statement, Truncate};
+use crate::write::{Transaction, autocommit};
+use crate::{Error, Type};
+
+impl Session {
+    /// The types of a writing statement's parameters; none if it is no INSERT, UPDATE or DELETE.
+    pub(super) async fn parameters_of_write(
+        &mut self,
+        tree: &ast::Statement,
+        declared: &[Option<Type>],
+    ) -> Result<Vec<Type>, Error> {
+        let arguments = Arguments { values: &[], types: &[] };
+        if Statement::new(tree, &self.settings, arguments).is_none() {
+            return Ok(vec![]);
+        }
+        let frame = self.frame().await?;
+        match Statement::new(tree, &self.settings, arguments) {
+            Some(statement) => statement.parameters(&frame, declared),
+            None => Ok(vec![]),
+        }
+    }
+
+    /// Runs an INSERT, UPDATE, DELETE or TRUNCATE; none if it is something else.
+    pub(super) async fn write(
+        &mut self,
+        tree: &ast::Statement,
+        prepared: &Prepared,
+        parameters: &[Parameter],
+    ) -> Result<Option<Response>, Error> {
+        let arguments = Arguments { values: parameters, types: prepared.parameters() };
+        let tag = if let Some(statement) = Statement::new(tree, &self.settings, arguments) {
+            self.transaction.admit_write(statement.command())?;
+            let lock_timeout = self.settings.lock_timeout();
+            let rows = autocommit(&self.database, lock_timeout, &self.progress, &statement).await?;
+            statement.tag(rows)
+        } else if let ast::Statement::Truncate(truncate) = tree {
+            self.transaction.admit_write("TRUNCATE TABLE")?;
+            let mut transaction = Transaction::new(&self.database, self.settings.lock_timeout());
+            for table in Truncate::all(&self.settings, truncate)? {
+                transaction.run(&table).await?;
+            }
+            transaction.commit(&self.progress).await?;
+            "TRUNCATE TABLE".to_owned()
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Response::Complete { tag }))
+    }
+
+    /// Begins a COPY.
+    pub(super) async fn copy(&mut self, statement: &CopyStatement) -> Result<Response, Error> {
+        self.transaction.admit_write("COPY FROM")?;
+        let copy = CopyIn::begin(&self.database, &self.settings, &self.progress, statement).await?;
+        Ok(Response::CopyIn(copy))
+    }
+}

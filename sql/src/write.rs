@@ -1,0 +1,52 @@
+//! The way of a write: from what a statement wants to the step that shows it.
+//!
+//! A statement that writes is evaluated under a frame and makes a [`Proposal`] of exact changes:
+//! old rows that go, new rows that come. A [`Transaction`] reserves their keys, has the statement
+//! evaluated again if one of them was written after the frame, stages the changes at the hosts and
+//! commits.
+//!
+//! Nothing here knows SQL's syntax or plans queries.
+
+mod changes;
+mod keys;
+mod lookup;
+mod proposal;
+mod staging;
+mod target;
+mod transaction;
+mod violation;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) use keys::{KeyEncoder, entries, hash};
+pub(crate) use lookup::{all_rows, existing_keys};
+pub(crate) use proposal::Proposal;
+pub(crate) use staging::ExactChanges;
+pub(crate) use target::Target;
+pub(crate) use transaction::Transaction;
+pub(crate) use violation::unique_violation;
+
+use crate::{Database, Error, Frame, Progress};
+
+/// A statement that writes.
+pub(crate) trait Write: Sync {
+    /// What the statement would do under a frame. Asked again with a newer one if something it is
+    /// about was written since.
+    fn propose(&self, frame: &Arc<Frame>) -> impl Future<Output = Result<Proposal, Error>> + Send;
+}
+
+/// Runs a statement as a transaction of its own; returns how many rows it was about.
+///
+/// To drop the future leaves nothing behind, unless the commit was sent already.
+pub(crate) async fn autocommit(
+    database: &Arc<Database>,
+    lock_timeout: Option<Duration>,
+    progress: &Progress,
+    statement: &impl Write,
+) -> Result<u64, Error> {
+    let mut transaction = Transaction::new(database, lock_timeout);
+    let rows = transaction.run(statement).await?;
+    transaction.commit(progress).await?;
+    Ok(rows)
+}

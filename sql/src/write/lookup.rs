@@ -1,0 +1,114 @@
+//! What a frame has of a table that is written: rows, and keys.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::compute::concat_batches;
+use arrow::record_batch::RecordBatch;
+use futures::future::try_join_all;
+use futures::{StreamExt, TryStreamExt};
+use stillframe_protocol::{ScanPart, ScanRequest, Shard};
+
+use super::{KeyEncoder, Target};
+use crate::{Error, Frame};
+
+/// How many keys a host is asked for at once.
+const KEYS_PER_SCAN: usize = 8192;
+
+/// From so many keys on it is worth to ask first whether the table has rows at all.
+const KEYS_WORTH_A_LOOK: usize = 1024;
+
+/// The bytes of those of `keys` that rows of the frame have.
+///
+/// A key's owner isn't known here, so every shard is asked for every key.
+pub(crate) async fn existing_keys(
+    frame: &Arc<Frame>,
+    target: &Target,
+    encoder: &KeyEncoder,
+    keys: &[RecordBatch],
+) -> Result<HashSet<Box<[u8]>>, Error> {
+    let total: usize = keys.iter().map(RecordBatch::num_rows).sum();
+    let mut found = HashSet::new();
+    if total == 0 || (total >= KEYS_WORTH_A_LOOK && is_empty(frame, target).await?) {
+        return Ok(found);
+    }
+    for batch in keys {
+        for start in (0..batch.num_rows()).step_by(KEYS_PER_SCAN) {
+            let rows = KEYS_PER_SCAN.min(batch.num_rows() - start);
+            let keys = batch.slice(start, rows);
+            let scans = frame.database().shards().map(|shard| {
+                let request = ScanRequest {
+                    keys: Some(keys.clone()),
+                    limit: None,
+                    ..request(frame, target, shard)
+                };
+                scan(frame, shard, request)
+            });
+            for batch in try_join_all(scans).await?.into_iter().flatten() {
+                let rows = encoder.encode(&batch)?;
+                found.extend(rows.iter().map(|row| Box::from(row.data())));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// All rows of the frame.
+pub(crate) async fn all_rows(frame: &Arc<Frame>, target: &Target) -> Result<RecordBatch, Error> {
+    let columns = target.schema().fields().len();
+    let scans = frame.database().shards().map(|shard| {
+        let request =
+            ScanRequest { projection: (0..columns).collect(), ..request(frame, target, shard) };
+        scan(frame, shard, request)
+    });
+    let batches: Vec<_> = try_join_all(scans).await?.into_iter().flatten().collect();
+    concat_batches(target.schema(), &batches)
+        .map_err(|error| Error::internal(format!("rows do not fit their table: {error}")))
+}
+
+async fn is_empty(frame: &Arc<Frame>, target: &Target) -> Result<bool, Error> {
+    let scans = frame.database().shards().map(|shard| {
+        let request = ScanRequest { keys: None, limit: Some(1), ..request(frame, target, shard) };
+        scan(frame, shard, request)
+    });
+    let batches = try_join_all(scans).await?;
+    Ok(batches.iter().flatten().all(|batch| batch.num_rows() == 0))
+}
+
+fn request(frame: &Frame, target: &Target, shard: Shard) -> ScanRequest {
+    ScanRequest {
+        epoch: frame.epoch(),
+        step: frame.step(),
+        relation: target.id(),
+        worker: shard.worker,
+        keys: None,
+        filters: vec![],
+        limit: None,
+        projection: (0..target.key_columns()).collect(),
+        batch_rows: KEYS_PER_SCAN,
+    }
+}
+
+/// Reads a shard to its end.
+async fn scan(
+    frame: &Frame,
+    shard: Shard,
+    request: ScanRequest,
+) -> Result<Vec<RecordBatch>, Error> {
+    let mut parts = frame.database().host(shard.host).scan(request).await?.fuse();
+    let mut batches = vec![];
+    while let Some(part) = parts.try_next().await? {
+        match part {
+            ScanPart::Batch(batch) => batches.push(batch),
+            ScanPart::End { rows } => {
+                let received: usize = batches.iter().map(RecordBatch::num_rows).sum();
+                if received as u64 == rows {
+                    return Ok(batches);
+                }
+                let message = format!("a scan of shard {shard} lost rows: {received} of {rows}");
+                return Err(Error::internal(message));
+            }
+        }
+    }
+    Err(Error::internal(format!("a scan of shard {shard} ended early")))
+}

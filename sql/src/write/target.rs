@@ -1,0 +1,183 @@
+//! The table that a statement writes, as the catalog of one frame has it.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, new_null_array};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, SchemaRef};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use stillframe_protocol::RelationId;
+
+use super::KeyEncoder;
+use super::violation::not_null_violation;
+use crate::{Catalog, Column, Error, Relation, RelationKind, SqlState};
+
+/// A table that is written. Its rows are batches of [`Target::schema`]: in the order in which
+/// they are stored, the primary key first.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    catalog: Arc<Catalog>,
+    id: RelationId,
+    schema: SchemaRef,
+    /// By place as stored, the place in the definition.
+    order: Vec<usize>,
+    key_columns: usize,
+}
+
+impl Target {
+    /// The target that a relation is, if it is a table.
+    pub(crate) fn new(catalog: &Arc<Catalog>, relation: &Relation) -> Option<Self> {
+        let RelationKind::Table { key } = &relation.kind else { return None };
+        Some(Self {
+            catalog: Arc::clone(catalog),
+            id: relation.id,
+            schema: relation.stored_schema(),
+            order: relation.stored_order(),
+            key_columns: key.len(),
+        })
+    }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> RelationId {
+        self.id
+    }
+
+    /// Its entry in the catalog.
+    pub(crate) fn relation(&self) -> &Relation {
+        &self.catalog.relations[&self.id]
+    }
+
+    /// Its columns as stored.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// How many of its stored columns are the primary key; 0 for a bag.
+    pub(crate) fn key_columns(&self) -> usize {
+        self.key_columns
+    }
+
+    /// Whether it has a primary key.
+    pub(crate) fn is_keyed(&self) -> bool {
+        self.key_columns > 0
+    }
+
+    /// By place as stored, the place in the definition.
+    pub(crate) fn order(&self) -> &[usize] {
+        &self.order
+    }
+
+    /// Its columns in the order in which they are stored.
+    pub(crate) fn stored_columns(&self) -> impl Iterator<Item = &Column> {
+        let columns = &self.relation().columns;
+        self.order.iter().map(move |place| &columns[*place])
+    }
+
+    /// The places in the definition of columns that are listed.
+    ///
+    /// # Errors
+    ///
+    /// 42703 if one doesn't exist, 42701 if one is listed twice.
+    pub(crate) fn columns(&self, names: &[String]) -> Result<Vec<usize>, Error> {
+        let mut places = vec![];
+        for name in names {
+            let place = self.column(name)?;
+            if places.contains(&place) {
+                let message = format!("column \"{name}\" specified more than once");
+                return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
+            }
+            places.push(place);
+        }
+        Ok(places)
+    }
+
+    /// The place in the definition of a column.
+    ///
+    /// # Errors
+    ///
+    /// 42703 if it doesn't exist.
+    pub(crate) fn column(&self, name: &str) -> Result<usize, Error> {
+        let relation = self.relation();
+        relation.columns.iter().position(|column| column.name == name).ok_or_else(|| {
+            let message =
+                format!("column \"{name}\" of relation \"{}\" does not exist", relation.name);
+            Error::new(SqlState::UNDEFINED_COLUMN, message)
+        })
+    }
+
+    /// Encodes what stands for a row when it is reserved: its primary key, or all of it.
+    pub(crate) fn key_encoder(&self) -> Result<KeyEncoder, Error> {
+        let columns = if self.is_keyed() { self.key_columns } else { self.order.len() };
+        KeyEncoder::new(&self.schema, columns)
+    }
+
+    /// Makes rows of values by place in the definition, which have the columns' types. A column
+    /// without values is NULL.
+    ///
+    /// # Errors
+    ///
+    /// 23502 for the first row with a NULL where none may be.
+    pub(crate) fn rows(
+        &self,
+        values: Vec<Option<ArrayRef>>,
+        rows: usize,
+    ) -> Result<RecordBatch, Error> {
+        let columns = &self.relation().columns;
+        let values: Vec<ArrayRef> = values
+            .into_iter()
+            .zip(columns)
+            .map(|(array, column)| match array {
+                Some(array) => normalize(array),
+                None => new_null_array(&column.kind.arrow(), rows),
+            })
+            .collect();
+        self.check_not_null(&values)?;
+        self.batch(self.order.iter().map(|place| Arc::clone(&values[*place])).collect(), rows)
+    }
+
+    /// A batch of columns as stored.
+    pub(crate) fn batch(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, Error> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+            .map_err(|error| Error::internal(format!("rows do not fit their table: {error}")))
+    }
+
+    /// Only the key's columns of rows.
+    pub(crate) fn keys_of(&self, rows: &RecordBatch) -> Result<RecordBatch, Error> {
+        let key: Vec<_> = (0..self.key_columns).collect();
+        rows.project(&key).map_err(|error| Error::internal(error.to_string()))
+    }
+
+    fn check_not_null(&self, values: &[ArrayRef]) -> Result<(), Error> {
+        let columns = &self.relation().columns;
+        let first_null = |array: &ArrayRef| {
+            array.logical_nulls().and_then(|nulls| (0..nulls.len()).find(|row| nulls.is_null(*row)))
+        };
+        let nulls = columns.iter().zip(values).filter(|(column, _)| column.not_null);
+        let nulls = nulls.filter_map(|(column, array)| Some((first_null(array)?, column)));
+        // Of the first row the first column.
+        match nulls.min_by_key(|(row, _)| *row) {
+            None => Ok(()),
+            Some((row, column)) => {
+                let row: Vec<_> = values.iter().map(|array| array.slice(row, 1)).collect();
+                Err(not_null_violation(self, column, &row))
+            }
+        }
+    }
+}
+
+/// Equal values are the same bytes: -0 becomes 0, and there is one NaN.
+fn normalize(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Float32 => {
+            Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(|value| {
+                if value.is_nan() { f32::NAN } else { value + 0.0 }
+            }))
+        }
+        DataType::Float64 => {
+            Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(|value| {
+                if value.is_nan() { f64::NAN } else { value + 0.0 }
+            }))
+        }
+        _ => array,
+    }
+}
