@@ -1,9 +1,12 @@
 //! The one thing all sessions share: the cluster as this front end sees it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use stillframe_protocol::{CatalogSnapshot, CatalogVersion, Coordinator, Host, HostId, Shard};
+use stillframe_protocol::{
+    CatalogSnapshot, CatalogVersion, Coordinator, Host, HostId, Plan, Shard,
+};
 
 use crate::frame::LeaseKeeper;
 use crate::{Catalog, Error};
@@ -22,7 +25,6 @@ pub fn is_name(name: &str) -> bool {
 const CATALOGS_KEPT_MAX: usize = 16;
 
 /// A cluster as a front end sees it.
-#[derive(Debug)]
 pub struct Database {
     /// Leases, reservations, commits, the catalog.
     pub(crate) coordinator: Arc<dyn Coordinator>,
@@ -32,6 +34,20 @@ pub struct Database {
     pub(crate) workers: u32,
     pub(crate) leases: LeaseKeeper,
     catalogs: Mutex<BTreeMap<CatalogVersion, Arc<Catalog>>>,
+    explainer: OnceLock<Explainer>,
+}
+
+/// Tells the operators that the engine makes of a plan, one line for each.
+pub type Explainer = Box<dyn Fn(&Plan) -> Vec<String> + Send + Sync>;
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database")
+            .field("coordinator", &self.coordinator)
+            .field("hosts", &self.hosts)
+            .field("workers", &self.workers)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Database {
@@ -43,7 +59,27 @@ impl Database {
         workers: u32,
     ) -> Arc<Self> {
         let leases = LeaseKeeper::start(Arc::clone(&coordinator));
-        Arc::new(Self { coordinator, hosts, workers, leases, catalogs: Mutex::default() })
+        Arc::new(Self {
+            coordinator,
+            hosts,
+            workers,
+            leases,
+            catalogs: Mutex::default(),
+            explainer: OnceLock::new(),
+        })
+    }
+
+    /// Lets EXPLAIN tell how the engine keeps a materialized view; before that it tells the plan.
+    pub fn explain_with(&self, explainer: Explainer) {
+        // The first one stays: all explain the same engine.
+        let _ = self.explainer.set(explainer);
+    }
+
+    pub(crate) fn explain(&self, plan: &Plan) -> Vec<String> {
+        match self.explainer.get() {
+            Some(explainer) => explainer(plan),
+            None => crate::view::operators(plan),
+        }
     }
 
     /// The runtime for what goes on when nobody waits for it.

@@ -5,6 +5,7 @@
 
 mod drop;
 mod table;
+mod view;
 
 use std::sync::Arc;
 
@@ -14,9 +15,10 @@ use stillframe_protocol::{
 };
 use uuid::Uuid;
 
+use crate::query::QueryContext;
 use crate::session::Notice;
 use crate::settings::Settings;
-use crate::{Catalog, Database, Error, Progress, SqlState, names, system};
+use crate::{Catalog, Database, Error, Frame, Progress, SqlState, names, system};
 
 /// What a statement that changes the catalog is run with.
 pub(crate) struct Definition<'a> {
@@ -45,39 +47,48 @@ impl Edit {
     }
 }
 
+/// Makes an edit of the newest catalog.
+type Plan<'a> = Box<dyn Fn(&QueryContext) -> Result<Edit, Error> + Send + Sync + 'a>;
+
 impl Definition<'_> {
-    /// Runs a statement; returns its tag.
+    /// Runs a statement of the parser library; returns its tag.
     pub(crate) async fn run(&mut self, statement: &ast::Statement) -> Result<String, Error> {
-        let (tag, edit): (&str, Box<dyn Fn(&Catalog) -> Result<Edit, Error> + Send + Sync + '_>) =
-            match statement {
-                ast::Statement::CreateTable(create) => {
-                    let settings = self.settings.clone();
-                    (
-                        "CREATE TABLE",
-                        Box::new(move |catalog| table::create(catalog, &settings, create)),
-                    )
-                }
-                ast::Statement::Drop { .. } => {
-                    let settings = self.settings.clone();
-                    let drop = drop::Drop::read(statement)?;
-                    (drop.tag(), Box::new(move |catalog| drop.apply(catalog, &settings)))
-                }
-                other => return Err(Error::unsupported(other)),
-            };
-        self.change(&*edit).await?;
+        let (tag, plan): (&str, Plan<'_>) = match statement {
+            ast::Statement::CreateTable(create) => {
+                ("CREATE TABLE", Box::new(move |context| table::create(context, create)))
+            }
+            ast::Statement::CreateView(create) => {
+                ("CREATE VIEW", Box::new(move |context| view::create(context, create)))
+            }
+            ast::Statement::Drop { .. } => {
+                let drop = drop::Drop::read(statement)?;
+                (drop.tag(), Box::new(move |context| drop.apply(context)))
+            }
+            other => return Err(Error::unsupported(other)),
+        };
+        self.change(&plan).await?;
         Ok(tag.to_owned())
     }
 
-    /// Applies an edit to the newest catalog until nobody else is faster.
-    async fn change(
+    /// CREATE MATERIALIZED VIEW.
+    pub(crate) async fn create_materialized_view(
         &mut self,
-        edit: &(dyn Fn(&Catalog) -> Result<Edit, Error> + Send + Sync + '_),
+        create: &ast::CreateView,
     ) -> Result<(), Error> {
+        let plan: Plan<'_> = Box::new(move |context| view::create_materialized(context, create));
+        self.change(&plan).await
+    }
+
+    /// Applies an edit to the newest catalog until nobody else is faster.
+    async fn change(&mut self, plan: &Plan<'_>) -> Result<(), Error> {
         let coordinator = Arc::clone(&self.database.coordinator);
+        let frame = Frame::take(self.database).await?;
         let transaction = OpenTransaction::new(&coordinator);
         loop {
             let head = self.database.catalog(&coordinator.catalog_head().await?)?;
-            let (catalog, dropped, notices) = match edit(&head)? {
+            let context =
+                QueryContext::of_catalog(Arc::clone(&frame), Arc::clone(&head), self.settings);
+            let (catalog, dropped, notices) = match plan(&context)? {
                 Edit::Nothing(notice) => {
                     self.notices.push(notice);
                     return Ok(());

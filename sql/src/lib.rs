@@ -14,6 +14,7 @@ mod database;
 mod ddl;
 mod dml;
 mod error;
+mod expression;
 #[cfg(test)]
 mod fake;
 mod frame;
@@ -28,11 +29,12 @@ mod settings;
 mod system;
 mod text;
 mod types;
+mod view;
 mod write;
 
 pub use catalog::{Catalog, Column, Relation, RelationKind, Schema};
 pub use copy::CopyIn;
-pub use database::{Database, NAME as DATABASE_NAME, is_name as is_database_name};
+pub use database::{Database, Explainer, NAME as DATABASE_NAME, is_name as is_database_name};
 pub use error::{Error, SqlState};
 pub use frame::Frame;
 pub use functions::functions;

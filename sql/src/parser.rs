@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 pub(crate) use source::Source;
-pub(crate) use utility::{IsolationLevel, TransactionModes, Utility};
+pub(crate) use utility::{Explain, ExplainSubject, IsolationLevel, TransactionModes, Utility};
 
 use crate::session::Notice;
 use crate::{Error, SqlState};
@@ -66,11 +66,15 @@ fn parse_one(source: &Arc<Source>, tokens: &[TokenWithSpan]) -> Result<Statement
     let mut tokens: Vec<_> = tokens.iter().filter(|token| !is_blank(token)).cloned().collect();
     let notices = truncate_names(&mut tokens);
     let text = source.slice(&tokens).into();
-    let tree = match utility::parse(source, &tokens)? {
+    let tree = parse_tree(source, tokens)?;
+    Ok(Statement { tree, text, source: Arc::clone(source), notices })
+}
+
+fn parse_tree(source: &Source, tokens: Vec<TokenWithSpan>) -> Result<Tree, Error> {
+    Ok(match utility::parse(source, &tokens)? {
         Some(utility) => Tree::Utility(utility),
         None => Tree::Sql(Box::new(parse_tokens(source, tokens)?)),
-    };
-    Ok(Statement { tree, text, source: Arc::clone(source), notices })
+    })
 }
 
 /// Parses what must be one statement of the parser library.

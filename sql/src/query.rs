@@ -7,27 +7,31 @@ mod failure;
 mod provider;
 mod state;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
+use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
+use stillframe_protocol::RelationId;
 
 pub(crate) use failure::classify;
 pub(crate) use state::{BATCH_ROWS, session_state};
 
 use crate::settings::Settings;
-use crate::{Error, Frame, OutputColumn, SqlState, Type, functions};
+use crate::{Catalog, Error, Frame, OutputColumn, Relation, SqlState, Type, functions, names};
 
 /// What a statement is planned and run in: one frame and the session's settings.
 #[derive(Clone, Debug)]
 pub(crate) struct QueryContext {
     pub(crate) frame: Arc<Frame>,
+    /// The relations that names mean: the frame's, but for a statement that changes the catalog.
+    pub(crate) catalog: Arc<Catalog>,
     pub(crate) settings: Settings,
     pub(crate) state: SessionState,
 }
@@ -40,13 +44,27 @@ pub(crate) struct PlannedQuery {
     pub(crate) columns: Vec<OutputColumn>,
     /// By number from `$1`; what nothing settles is `Unknown`.
     pub(crate) parameters: Vec<Type>,
+    /// The query with every name qualified.
+    pub(crate) text: String,
+    /// The relations that it names.
+    pub(crate) reads: BTreeSet<RelationId>,
 }
 
 impl QueryContext {
     /// A context for one statement.
     pub(crate) fn new(frame: Arc<Frame>, settings: Settings) -> Self {
+        let catalog = Arc::clone(frame.catalog());
         let state = session_state(&frame, &settings);
-        Self { frame, settings, state }
+        Self { frame, catalog, settings, state }
+    }
+
+    /// A context for a definition, which is made from the newest catalog and reads nothing.
+    pub(crate) fn of_catalog(
+        frame: Arc<Frame>,
+        catalog: Arc<Catalog>,
+        settings: &Settings,
+    ) -> Self {
+        Self { catalog, ..Self::new(frame, settings.clone()) }
     }
 
     /// Plans a query. `parameters` are the types that the client has declared.
@@ -70,7 +88,8 @@ impl QueryContext {
             Ok(OutputColumn { name: field.name().clone(), kind, origin: None })
         });
         let columns = columns.collect::<Result<_, Error>>()?;
-        Ok(PlannedQuery { plan, columns, parameters: vec![] })
+        let text = query.to_string();
+        Ok(PlannedQuery { plan, columns, parameters: vec![], text, reads: BTreeSet::new() })
     }
 
     /// Runs a plan. To drop the stream stops it.
@@ -78,7 +97,27 @@ impl QueryContext {
         &self,
         plan: &LogicalPlan,
     ) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
-        let physical = self.state.create_physical_plan(plan).await.map_err(classify)?;
+        self.stream(self.physical(plan).await?)
+    }
+
+    /// The plan as it would be run, before it is cut into DataFusion's operators.
+    pub(crate) fn optimize(&self, plan: &LogicalPlan) -> Result<LogicalPlan, Error> {
+        self.state.optimize(plan).map_err(classify)
+    }
+
+    /// The operators that run a plan, once.
+    pub(crate) async fn physical(
+        &self,
+        plan: &LogicalPlan,
+    ) -> Result<Arc<dyn ExecutionPlan>, Error> {
+        self.state.create_physical_plan(plan).await.map_err(classify)
+    }
+
+    /// Starts operators.
+    pub(crate) fn stream(
+        &self,
+        physical: Arc<dyn ExecutionPlan>,
+    ) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
         let stream: SendableRecordBatchStream =
             execute_stream(physical, self.state.task_ctx()).map_err(classify)?;
         // The frame lives as long as anything reads it.
@@ -88,6 +127,20 @@ impl QueryContext {
             batch.map_err(classify)
         });
         Ok(stream.boxed())
+    }
+
+    /// The relation that a name means.
+    pub(crate) fn relation(&self, name: &ast::ObjectName) -> Result<&Relation, Error> {
+        let (schema, relation) = names::relation(name)?;
+        let schemas = match schema {
+            Some(schema) => vec![schema],
+            None => self.settings.search_path(),
+        };
+        let found = schemas.iter().find_map(|schema| self.catalog.find(schema, &relation));
+        found.ok_or_else(|| {
+            let message = format!("relation \"{}\" does not exist", names::unquoted(name));
+            Error::new(SqlState::UNDEFINED_TABLE, message)
+        })
     }
 
     /// Plans and runs a query without parameters, and collects all its rows.

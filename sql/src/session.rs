@@ -1,6 +1,7 @@
 //! One client's session: settings, the state of its transaction, and the dispatch of statements.
 
 mod answer;
+mod explain;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -133,9 +134,6 @@ impl Session {
                     let planned = context.plan(query, declared).map_err(|e| statement.locate(e))?;
                     (planned.parameters, Some(planned.columns))
                 }
-                ast::Statement::Explain { .. } => {
-                    (vec![], Some(vec![OutputColumn::new("QUERY PLAN", Type::Text)]))
-                }
                 tree => (self.parameters_of_write(tree, declared).await?, None),
             },
         };
@@ -185,7 +183,7 @@ impl Session {
             | ast::Statement::CreateView(_)
             | ast::Statement::CreateSchema { .. }
             | ast::Statement::Drop { .. } => {
-                let tag = self.define(tree).await?;
+                let tag = self.definition()?.run(tree).await?;
                 Ok(Response::Complete { tag })
             }
             other => match self.write(tree, prepared, parameters).await? {
@@ -214,18 +212,17 @@ impl Session {
         }))
     }
 
-    /// Changes the catalog.
-    async fn define(&mut self, tree: &ast::Statement) -> Result<String, Error> {
+    /// What changes the catalog.
+    fn definition(&mut self) -> Result<ddl::Definition<'_>, Error> {
         if !self.transaction.is_idle() {
             return Err(Error::unsupported("DDL inside a transaction block"));
         }
-        let mut definition = ddl::Definition {
+        Ok(ddl::Definition {
             database: &self.database,
             settings: &self.settings,
             notices: &mut self.notices,
             progress: &self.progress,
-        };
-        definition.run(tree).await
+        })
     }
 
     async fn utility(&mut self, utility: &Utility) -> Result<Response, Error> {
@@ -288,8 +285,17 @@ impl Session {
             Utility::Rollback { chain } => self.end(false, *chain),
             Utility::Savepoint { command } => return Err(Error::unsupported(*command)),
             Utility::Copy(copy) => return self.copy(copy).await,
-            Utility::CreateMaterializedView { .. } | Utility::Refresh { .. } => {
-                return Err(Error::unsupported("materialized views"));
+            Utility::CreateMaterializedView { create, with_data } => {
+                if !with_data {
+                    return Err(Error::unsupported("WITH NO DATA")
+                        .with_hint("A materialized view always has its rows."));
+                }
+                self.definition()?.create_materialized_view(create).await?;
+                "CREATE MATERIALIZED VIEW"
+            }
+            Utility::Explain(explain) => return self.explain(explain).await,
+            Utility::Refresh { .. } => {
+                return Err(Error::unsupported("REFRESH"));
             }
         };
         Ok(Response::Complete { tag: tag.to_owned() })
@@ -351,6 +357,7 @@ fn utility_columns(utility: &Utility) -> Option<Vec<OutputColumn>> {
     match utility {
         Utility::Show { name } => Some(vec![OutputColumn::new(name, Type::Text)]),
         Utility::ShowAll => Some(show_all_columns()),
+        Utility::Explain(_) => Some(explain::columns()),
         _ => None,
     }
 }

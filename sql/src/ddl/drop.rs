@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{self, ObjectName, ObjectType};
 use stillframe_protocol::RelationId;
 
 use super::Edit;
+use crate::query::QueryContext;
 use crate::session::Notice;
 use crate::settings::Settings;
 use crate::{Catalog, Error, Relation, RelationKind, SqlState, names, system};
@@ -79,7 +80,8 @@ impl Drop {
         self.kind.mistaken().1
     }
 
-    pub(super) fn apply(&self, catalog: &Catalog, settings: &Settings) -> Result<Edit, Error> {
+    pub(super) fn apply(&self, context: &QueryContext) -> Result<Edit, Error> {
+        let (catalog, settings) = (&*context.catalog, &context.settings);
         if self.kind == Kind::Schema {
             return self.schemas(catalog);
         }

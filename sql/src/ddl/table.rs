@@ -9,20 +9,17 @@ use datafusion::sql::sqlparser::ast::{
 use stillframe_protocol::RelationId;
 
 use super::{Edit, already_exists, skipped, target};
-use crate::settings::Settings;
-use crate::{Catalog, Column, Error, Relation, RelationKind, SqlState, Type, names};
+use crate::query::QueryContext;
+use crate::{Column, Error, Relation, RelationKind, SqlState, Type, names};
 
 /// How many columns a relation may have, as in PostgreSQL.
 pub(super) const COLUMNS_MAX: usize = 1600;
 
 /// Adds a table.
-pub(super) fn create(
-    catalog: &Catalog,
-    settings: &Settings,
-    create: &CreateTable,
-) -> Result<Edit, Error> {
+pub(super) fn create(context: &QueryContext, create: &CreateTable) -> Result<Edit, Error> {
     refuse(create)?;
-    let (schema, name) = target(catalog, settings, &create.name)?;
+    let catalog = &context.catalog;
+    let (schema, name) = target(catalog, &context.settings, &create.name)?;
     if catalog.find(&schema, &name).is_some() {
         return match create.if_not_exists {
             true => Ok(Edit::Nothing(skipped(&name))),
@@ -30,7 +27,7 @@ pub(super) fn create(
         };
     }
     let (columns, key) = columns(&name, create)?;
-    let mut catalog = catalog.clone();
+    let mut catalog = (**catalog).clone();
     let id = RelationId(catalog.allocate());
     let kind = RelationKind::Table { key };
     catalog.relations.insert(id, Relation { id, schema, name, columns, kind });

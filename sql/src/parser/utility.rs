@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::{Source, parse_tokens};
+use super::{Source, Tree, parse_tokens};
 use crate::copy::{self, CopyStatement, Unexpected};
 use crate::{Error, SqlState};
 
@@ -39,8 +39,27 @@ pub(crate) enum Utility {
     CreateMaterializedView { create: Box<ast::CreateView>, with_data: bool },
     /// COPY.
     Copy(CopyStatement),
+    /// EXPLAIN.
+    Explain(Explain),
     /// REFRESH MATERIALIZED VIEW.
     Refresh { name: ast::ObjectName, with_data: bool },
+}
+
+/// An EXPLAIN.
+#[derive(Clone, Debug)]
+pub(crate) struct Explain {
+    pub(crate) analyze: bool,
+    pub(crate) verbose: bool,
+    pub(crate) subject: ExplainSubject,
+}
+
+/// What is explained.
+#[derive(Clone, Debug)]
+pub(crate) enum ExplainSubject {
+    /// How it would be run.
+    Statement(Box<Tree>),
+    /// How it is kept.
+    MaterializedView(ast::ObjectName),
 }
 
 /// What a transaction asks for; what it doesn't mention is as the session's defaults have it.
@@ -126,6 +145,7 @@ pub(super) fn parse(source: &Source, tokens: &[TokenWithSpan]) -> Result<Option<
         "savepoint" => return Ok(Some(Utility::Savepoint { command: "SAVEPOINT" })),
         "release" => return Ok(Some(Utility::Savepoint { command: "RELEASE SAVEPOINT" })),
         "refresh" => cursor.refresh()?,
+        "explain" => return cursor.explain().map(Some),
         "create" => match cursor.create_materialized_view()? {
             Some(create) => return Ok(Some(create)),
             None => return Ok(None),
@@ -325,16 +345,66 @@ impl Cursor<'_> {
         Ok(!no)
     }
 
-    fn refresh(&mut self) -> Result<Utility, Error> {
-        self.expect("materialized")?;
-        self.expect("view")?;
-        self.accept("concurrently");
+    fn explain(&mut self) -> Result<Utility, Error> {
+        let (mut analyze, mut verbose) = (false, false);
+        if self.accept_token(&Token::LParen) {
+            loop {
+                let place = self.place;
+                let option = self.name()?;
+                let value = self.word();
+                self.place += usize::from(value.is_some());
+                let is_on = !matches!(value.as_deref(), Some("off" | "false" | "0"));
+                match option.as_str() {
+                    "analyze" => analyze = is_on,
+                    "verbose" => verbose = is_on,
+                    "costs" | "settings" | "buffers" | "wal" | "timing" | "summary" => {}
+                    "format" if value.as_deref() == Some("text") => {}
+                    "format" => return Err(Error::unsupported("an EXPLAIN format but TEXT")),
+                    _ => {
+                        let message = format!("unrecognized EXPLAIN option \"{option}\"");
+                        let error = Error::new(SqlState::SYNTAX_ERROR, message);
+                        return Err(self.source.locate(error, self.tokens[place].span));
+                    }
+                }
+                if !self.accept_token(&Token::Comma) {
+                    break;
+                }
+            }
+            if !self.accept_token(&Token::RParen) {
+                return Err(self.unexpected());
+            }
+        } else {
+            analyze = self.accept("analyze");
+            verbose = self.accept("verbose");
+        }
+        let subject = if self.accept("materialized") {
+            self.expect("view")?;
+            let name = self.relation_name()?;
+            self.end()?;
+            ExplainSubject::MaterializedView(name)
+        } else if self.place == self.tokens.len() {
+            return Err(self.unexpected());
+        } else {
+            let rest = self.tokens[self.place..].to_vec();
+            ExplainSubject::Statement(Box::new(super::parse_tree(self.source, rest)?))
+        };
+        Ok(Utility::Explain(Explain { analyze, verbose, subject }))
+    }
+
+    fn relation_name(&mut self) -> Result<ast::ObjectName, Error> {
         let start = self.place;
         self.name()?;
         while self.accept_token(&Token::Period) {
             self.name()?;
         }
-        let name = self.object_name(start)?;
+        self.object_name(start)
+    }
+
+    fn refresh(&mut self) -> Result<Utility, Error> {
+        self.expect("materialized")?;
+        self.expect("view")?;
+        self.accept("concurrently");
+        let name = self.relation_name()?;
         let with_data = self.with_data()?.unwrap_or(true);
         Ok(Utility::Refresh { name, with_data })
     }

@@ -37,7 +37,7 @@ impl FrameProvider<'_> {
             if let Some(table) = system::table(self.context, schema, name.table()) {
                 return Ok(table);
             }
-            if let Some(relation) = self.context.frame.catalog().find(schema, name.table()) {
+            if let Some(relation) = self.context.catalog.find(schema, name.table()) {
                 return self.relation(relation);
             }
         }

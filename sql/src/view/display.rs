@@ -1,0 +1,177 @@
+//! A maintained plan as text: one line for each operator, its inputs indented below it.
+
+use std::fmt::Write;
+
+use stillframe_protocol::{
+    AggregateFunction, BinaryOperator, Expression, Literal, Plan, UnaryOperator,
+};
+
+/// The operators of a plan.
+pub(crate) fn operators(plan: &Plan) -> Vec<String> {
+    let mut lines = vec![];
+    write_plan(plan, 0, &mut lines);
+    lines
+}
+
+fn write_plan(plan: &Plan, depth: usize, lines: &mut Vec<String>) {
+    lines.push(format!("{:width$}{}", "", operator(plan), width = depth * 2));
+    for input in plan.inputs() {
+        write_plan(input, depth + 1, lines);
+    }
+}
+
+fn operator(plan: &Plan) -> String {
+    match plan {
+        Plan::Relation { id, .. } => format!("Relation {id}"),
+        Plan::Values { rows, .. } => {
+            let rows = rows.iter().map(|row| format!("({})", list(row.iter().map(literal))));
+            format!("Values {}", list(rows))
+        }
+        Plan::Filter { predicate, .. } => format!("Filter {}", expression(predicate)),
+        Plan::Project { expressions, schema, .. } => {
+            let columns = expressions.iter().zip(schema.fields());
+            let columns = columns.map(|(e, field)| {
+                let data_type = field.data_type();
+                format!("{}: {data_type}", expression(e))
+            });
+            format!("Project {}", list(columns))
+        }
+        Plan::Join { on, residual, .. } => {
+            let on = on.iter().map(|(left, right)| format!("left #{left} = right #{right}"));
+            let mut line = format!("Join {}", list(on));
+            if let Some(residual) = residual {
+                let _ = write!(line, " where {}", expression(residual));
+            }
+            line
+        }
+        Plan::Aggregate { groups, aggregates, .. } => {
+            let groups = list(groups.iter().map(|group| format!("#{group}")));
+            let aggregates = aggregates.iter().map(|aggregate| {
+                let function = match aggregate.function {
+                    AggregateFunction::Count => "count",
+                    AggregateFunction::Sum => "sum",
+                    AggregateFunction::Avg => "avg",
+                    AggregateFunction::Min => "min",
+                    AggregateFunction::Max => "max",
+                };
+                match aggregate.argument {
+                    Some(argument) => format!("{function}(#{argument})"),
+                    None => format!("{function}(*)"),
+                }
+            });
+            format!("Aggregate by [{groups}] {}", list(aggregates))
+        }
+        Plan::Distinct { .. } => "Distinct".to_owned(),
+        Plan::UnionAll { .. } => "UnionAll".to_owned(),
+    }
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(", ")
+}
+
+fn expression(e: &Expression) -> String {
+    match e {
+        Expression::Column(place) => format!("#{place}"),
+        Expression::Literal(value) => literal(value),
+        Expression::Unary { operator, operand } => {
+            let operand = expression(operand);
+            let after = match operator {
+                UnaryOperator::Not => return format!("NOT ({operand})"),
+                UnaryOperator::Negative => return format!("-({operand})"),
+                UnaryOperator::IsNull => "NULL",
+                UnaryOperator::IsNotNull => "NOT NULL",
+                UnaryOperator::IsTrue => "TRUE",
+                UnaryOperator::IsNotTrue => "NOT TRUE",
+                UnaryOperator::IsFalse => "FALSE",
+                UnaryOperator::IsNotFalse => "NOT FALSE",
+                UnaryOperator::IsUnknown => "UNKNOWN",
+                UnaryOperator::IsNotUnknown => "NOT UNKNOWN",
+            };
+            format!("{operand} IS {after}")
+        }
+        Expression::Binary { operator, left, right } => {
+            format!("({} {} {})", expression(left), symbol(*operator), expression(right))
+        }
+        Expression::Cast { operand, to, null_on_error } => {
+            let cast = if *null_on_error { "TRY_CAST" } else { "CAST" };
+            format!("{cast}({} AS {to})", expression(operand))
+        }
+        Expression::Case { operand, branches, otherwise } => {
+            let mut text = "CASE".to_owned();
+            if let Some(operand) = operand {
+                let _ = write!(text, " {}", expression(operand));
+            }
+            for (when, then) in branches {
+                let _ = write!(text, " WHEN {} THEN {}", expression(when), expression(then));
+            }
+            if let Some(otherwise) = otherwise {
+                let _ = write!(text, " ELSE {}", expression(otherwise));
+            }
+            text + " END"
+        }
+        Expression::Like { operand, pattern, negated, case_insensitive, .. } => {
+            let not = if *negated { "NOT " } else { "" };
+            let like = if *case_insensitive { "ILIKE" } else { "LIKE" };
+            format!("{} {not}{like} {}", expression(operand), expression(pattern))
+        }
+        Expression::InList { operand, list: items, negated } => {
+            let not = if *negated { "NOT " } else { "" };
+            format!("{} {not}IN ({})", expression(operand), list(items.iter().map(expression)))
+        }
+        Expression::Call { function, arguments, .. } => {
+            format!("{function}({})", list(arguments.iter().map(expression)))
+        }
+    }
+}
+
+fn symbol(operator: BinaryOperator) -> &'static str {
+    match operator {
+        BinaryOperator::Equal => "=",
+        BinaryOperator::NotEqual => "<>",
+        BinaryOperator::Less => "<",
+        BinaryOperator::LessOrEqual => "<=",
+        BinaryOperator::Greater => ">",
+        BinaryOperator::GreaterOrEqual => ">=",
+        BinaryOperator::IsDistinctFrom => "IS DISTINCT FROM",
+        BinaryOperator::IsNotDistinctFrom => "IS NOT DISTINCT FROM",
+        BinaryOperator::And => "AND",
+        BinaryOperator::Or => "OR",
+        BinaryOperator::Add => "+",
+        BinaryOperator::Subtract => "-",
+        BinaryOperator::Multiply => "*",
+        BinaryOperator::Divide => "/",
+        BinaryOperator::Modulo => "%",
+        BinaryOperator::BitwiseAnd => "&",
+        BinaryOperator::BitwiseOr => "|",
+        BinaryOperator::BitwiseXor => "#",
+        BinaryOperator::ShiftLeft => "<<",
+        BinaryOperator::ShiftRight => ">>",
+        BinaryOperator::Concat => "||",
+        BinaryOperator::RegexMatch => "~",
+        BinaryOperator::RegexIMatch => "~*",
+        BinaryOperator::RegexNotMatch => "!~",
+        BinaryOperator::RegexNotIMatch => "!~*",
+    }
+}
+
+fn literal(value: &Literal) -> String {
+    match value {
+        Literal::Null(_) => "NULL".to_owned(),
+        Literal::Boolean(value) => value.to_string(),
+        Literal::Int16(value) => value.to_string(),
+        Literal::Int32(value) => value.to_string(),
+        Literal::Int64(value) => value.to_string(),
+        Literal::Float32(bits) => f32::from_bits(*bits).to_string(),
+        Literal::Float64(bits) => f64::from_bits(*bits).to_string(),
+        Literal::Decimal128(value, _, scale) => format!("{value}e{}", -i32::from(*scale)),
+        Literal::Utf8(value) => format!("'{}'", value.replace('\'', "''")),
+        Literal::Binary(value) => format!("{} bytes", value.len()),
+        Literal::Date32(days) => format!("day {days}"),
+        Literal::Time64Microsecond(time) => format!("time {time}us"),
+        Literal::TimestampMicrosecond(time, _) => format!("timestamp {time}us"),
+        Literal::IntervalMonthDayNano(months, days, nanoseconds) => {
+            format!("interval {months}mon {days}d {nanoseconds}ns")
+        }
+    }
+}

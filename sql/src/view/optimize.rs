@@ -1,0 +1,67 @@
+//! The analysis and the few optimizer rules that a view's query goes through.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
+use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
+use datafusion::optimizer::eliminate_outer_join::EliminateOuterJoin;
+use datafusion::optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
+use datafusion::optimizer::optimize_projections::OptimizeProjections;
+use datafusion::optimizer::push_down_filter::PushDownFilter;
+use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
+use datafusion::optimizer::{Optimizer, OptimizerConfig};
+
+use crate::query::classify;
+use crate::{Error, SqlState};
+
+/// Rules whose results stay within the protocol's operators.
+static RULES: LazyLock<Optimizer> = LazyLock::new(|| {
+    Optimizer::with_rules(vec![
+        Arc::new(SimplifyExpressions::new()),
+        Arc::new(DecorrelatePredicateSubquery::new()),
+        Arc::new(ExtractEquijoinPredicate::new()),
+        Arc::new(EliminateCrossJoin::new()),
+        Arc::new(EliminateOuterJoin::new()),
+        Arc::new(PushDownFilter::new()),
+        Arc::new(OptimizeProjections::new()),
+    ])
+});
+
+/// Settles types, and brings a query near to the protocol's operators.
+pub(super) fn optimize(state: &SessionState, query: &LogicalPlan) -> Result<LogicalPlan, Error> {
+    refuse_volatile(query)?;
+    let options = state.options();
+    let analyzed =
+        state.analyzer().execute_and_check(query.clone(), &options, |_, _| {}).map_err(classify)?;
+    refuse_volatile(&analyzed)?;
+    RULES.optimize(analyzed, state, |_, _| {}).map_err(classify)
+}
+
+/// Refuses functions whose value depends on when, where or how often they are called. Must run
+/// before anything is simplified: that makes a constant of `now()`.
+fn refuse_volatile(query: &LogicalPlan) -> Result<(), Error> {
+    let mut found = None;
+    let visited = query.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Expr::ScalarFunction(function) = expr
+                    && function.func.signature().volatility != Volatility::Immutable
+                {
+                    found = Some(function.name().to_owned());
+                    return Ok(TreeNodeRecursion::Stop);
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    visited.map_err(classify)?;
+    let Some(function) = found else { return Ok(()) };
+    let message = format!("function {function}() is not supported in a materialized view");
+    Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_hint(
+        "A view's rows may depend on nothing but the rows it reads. Store the value in a table, \
+         or apply the function in the query that reads the view.",
+    ))
+}
