@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-use stillframe_protocol::{Action, Command, RelationId, Step, TransactionId};
+use stillframe_protocol::{Action, Command, Generation, RelationId, Step, TransactionId};
 use tracing::{debug, error, warn};
 
 use crate::Functions;
 use crate::circuit::RelationOutput;
-use crate::exchange::{NextExchange, Place};
+use crate::exchange::{Lost, NextExchange, Place};
 use crate::frames::{Frame, Relation};
 use crate::host::Shared;
 use crate::live::{Blueprint, LiveCircuit, Origin, Site};
@@ -108,6 +108,7 @@ impl Engine {
                     workers: membership.workers.clone(),
                     program: Arc::clone(program),
                     functions: self.functions.clone(),
+                    lost: self.lost(*generation),
                 };
                 self.replace(*step, &blueprint)?
             }
@@ -158,6 +159,7 @@ impl Engine {
             }
         };
         let built = Instant::now();
+        self.shared.update(|state| state.enter_circuit(generation));
 
         live.step().map_err(broken)?;
         let old = self.shared.update(|state| state.newest());
@@ -191,6 +193,12 @@ impl Engine {
             return Err(refused(format!("the next circuit is {generation} at {address}")));
         }
         Ok(())
+    }
+
+    /// What is to be done when a host can't be part of a circuit any more.
+    fn lost(&self, generation: Generation) -> Lost {
+        let shared = Arc::clone(&self.shared);
+        Arc::new(move |host| shared.update(|state| state.lose(generation, host)))
     }
 
     fn made(&self, frame: Frame) -> Made {

@@ -35,7 +35,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use stillframe_protocol::{Epoch, Generation, HostId};
 
 pub(crate) use descriptors::{Descriptors, Lent};
-pub(crate) use tunnel::Tunnel;
+pub(crate) use tunnel::{Lost, Tunnel};
 
 /// Where the other hosts will reach this host's part of its next circuit: bound, and listening.
 #[derive(Debug)]

@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use stillframe_protocol::{
@@ -28,6 +29,8 @@ use crate::{EngineError, Functions};
 const VIEW_ERRORS_MAX: usize = 16;
 /// Batches with more rows are encoded where they keep nobody waiting.
 const ENCODED_AT_ONCE_MAX: usize = 1024;
+/// How long a failed engine may take to end.
+const FAILED_ENGINE_PATIENCE: Duration = Duration::from_secs(2);
 /// The first circuit of an epoch.
 const FIRST_GENERATION: Generation = Generation(1);
 
@@ -63,7 +66,7 @@ pub struct LocalHost {
 struct EngineThread {
     /// Room for one: there is never more than one command under way.
     jobs: SyncSender<Job>,
-    thread: JoinHandle<()>,
+    ended: watch::Receiver<bool>,
 }
 
 /// What the host and its engine's thread both see.
@@ -111,23 +114,34 @@ impl LocalHost {
 
         let (jobs, received) = sync_channel(1);
         let engine_shared = Arc::clone(&shared);
-        let thread = thread::Builder::new().name("engine".to_owned()).spawn(move || {
+        let (end, ended) = watch::channel(false);
+        thread::Builder::new().name("engine".to_owned()).spawn(move || {
             let site = Site { directory: directory.path().to_owned(), descriptors };
             Engine::new(engine_shared, options.functions, site, next).run(&received);
             drop(directory);
+            end.send_replace(true);
         })?;
-        let engine = Mutex::new(Some(EngineThread { jobs, thread }));
+        let engine = Mutex::new(Some(EngineThread { jobs, ended }));
         Ok(Arc::new(Self { shared, scanner, engine }))
     }
 
     /// Ends the engine and waits until its threads, sockets and files are gone. Every request from
     /// now on fails.
+    ///
+    /// If the engine has failed, its thread may wait for other hosts for ever; then it is left
+    /// behind.
     pub async fn shut_down(&self) {
+        let failed = self.shared.with(|state| state.has_failed());
         let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(EngineThread { jobs, thread }) = engine else { return };
+        let Some(EngineThread { jobs, mut ended }) = engine else { return };
         drop(jobs);
-        // The engine catches its panics; and if not, it has ended as well.
-        let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        // An error says that the thread is gone, too.
+        let ended = ended.wait_for(|ended| *ended);
+        if failed {
+            let _ = tokio::time::timeout(FAILED_ENGINE_PATIENCE, ended).await;
+        } else {
+            let _ = ended.await;
+        }
     }
 
     fn send(&self, membership: Membership, command: &Arc<Command>) -> Result<(), HostError> {

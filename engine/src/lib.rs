@@ -3,6 +3,7 @@
 //! [`LocalHost`] is the crate's face: it is driven through [`stillframe_protocol::Host`] and knows
 //! nothing of leases, SQL or clients.
 
+mod check;
 mod circuit;
 pub mod cluster;
 mod engine;
@@ -20,6 +21,7 @@ mod state;
 mod storage;
 mod weight;
 
+pub use check::check;
 pub use circuit::{Circuit, RelationOutput, ShardSnapshot, Snapshot, TableInput, construct};
 pub use error::EngineError;
 pub use expression::{Functions, compile, row_error};

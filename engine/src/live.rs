@@ -24,7 +24,7 @@ use stillframe_protocol::{Program, RelationId};
 use tracing::warn;
 
 use crate::circuit::{Circuit, RelationOutput, TableInput, construct};
-use crate::exchange::{Descriptors, Lent, NextExchange, Place, Tunnel};
+use crate::exchange::{Descriptors, Lent, Lost, NextExchange, Place, Tunnel};
 use crate::storage::MemoryStorage;
 use crate::{EngineError, Functions};
 
@@ -55,6 +55,8 @@ pub(crate) struct Blueprint {
     pub(crate) workers: Vec<u32>,
     pub(crate) program: Arc<Program>,
     pub(crate) functions: Functions,
+    /// Is told of hosts that can't be part of the circuit any more.
+    pub(crate) lost: Lost,
 }
 
 /// A circuit that runs.
@@ -85,7 +87,7 @@ impl LiveCircuit {
         next: NextExchange,
         origin: Origin,
     ) -> Result<Self, EngineError> {
-        let Blueprint { place, workers, program, functions } = blueprint;
+        let Blueprint { place, workers, program, functions, .. } = blueprint;
         let directory = site.directory.join(format!("circuit-{}", place.generation));
         fs::create_dir_all(&directory)?;
 
@@ -93,7 +95,7 @@ impl LiveCircuit {
         let (config, link) = match workers.len() {
             1 => (CircuitConfig::from(Layout::new_solo(local_workers)), None),
             _ => {
-                let (config, link) = linked(site, place, workers, next)?;
+                let (config, link) = linked(site, blueprint, next)?;
                 (config, Some(link))
             }
         };
@@ -190,12 +192,12 @@ impl LiveCircuit {
 
 fn linked(
     site: &mut Site,
-    place: &Place,
-    workers: &[u32],
+    blueprint: &Blueprint,
     next: NextExchange,
 ) -> Result<(CircuitConfig, Link), EngineError> {
+    let Blueprint { place, workers, lost, .. } = blueprint;
     // On the threads of dbsp's exchange: what it sends and receives changes threads less often.
-    let (tunnel, ends) = Tunnel::open(TOKIO.handle(), next, place)?;
+    let (tunnel, ends) = Tunnel::open(TOKIO.handle(), next, place, lost)?;
     let counts = workers.iter().map(|count| *count as usize);
     let hosts: Vec<_> = ends.addresses.iter().copied().zip(counts).collect();
     let layout = Layout::new_multihost(&hosts, ends.addresses[place.host.0 as usize])

@@ -68,6 +68,11 @@ impl Sequence {
         Ok(Admission::Start)
     }
 
+    /// Whether a command is being executed.
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
     /// Whether any command was started.
     pub(crate) fn has_begun(&self) -> bool {
         self.running.is_some() || !self.executed.is_empty()

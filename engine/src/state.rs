@@ -64,6 +64,10 @@ pub(crate) struct State {
     done: Option<CommandNumber>,
     took_us: u64,
     exchange: (Generation, SocketAddr),
+    /// The circuit that makes the steps.
+    circuit: Option<Generation>,
+    /// A host that can't take part in its steps any more.
+    lost: Option<HostId>,
     staging: StagingArea,
     frames: Frames,
     tables: HashMap<RelationId, TableFormat>,
@@ -90,6 +94,8 @@ impl State {
             done: None,
             took_us: 0,
             exchange,
+            circuit: None,
+            lost: None,
             staging: StagingArea::default(),
             frames: Frames::default(),
             tables: HashMap::new(),
@@ -194,9 +200,34 @@ impl State {
     }
 
     /// Nothing works any more. The first reason is the one that is told.
-    pub(crate) fn fail(&mut self, reason: String) {
-        if !matches!(self.phase, Phase::Failed(_)) {
-            self.phase = Phase::Failed(reason);
+    pub(crate) fn fail(&mut self, reason: String) -> HostError {
+        if let Phase::Failed(first) = &self.phase {
+            return HostError::Failed(first.clone());
+        }
+        self.phase = Phase::Failed(reason.clone());
+        HostError::Failed(reason)
+    }
+
+    /// Whether nothing works any more.
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(self.phase, Phase::Failed(_))
+    }
+
+    /// From now on this circuit makes the steps.
+    pub(crate) fn enter_circuit(&mut self, generation: Generation) {
+        self.circuit = Some(generation);
+        self.lost = None;
+    }
+
+    /// A host can't take part in the steps of a circuit any more.
+    pub(crate) fn lose(&mut self, generation: Generation, host: HostId) {
+        // Hosts leave a circuit that was replaced each in its own time.
+        if self.circuit != Some(generation) {
+            return;
+        }
+        self.lost = Some(host);
+        if self.sequence.is_running() {
+            self.fail(format!("host {host} has left the circuit"));
         }
     }
 

@@ -382,9 +382,8 @@ impl<'a> Builder<'a> {
                 }
                 SourceStream::Keyed { stream, key_columns, .. } => {
                     let trace = stream.accumulate_integrate_trace();
-                    let publish = publish(&trace, &frame_id, |trace| {
-                        Snapshot::Keyed(trace.ro_snapshot())
-                    });
+                    let publish =
+                        publish(&trace, &frame_id, |trace| Snapshot::Keyed(trace.ro_snapshot()));
                     (publish, *key_columns)
                 }
             };

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener};
+use std::sync::Arc;
 use std::time::Duration;
 
 use stillframe_protocol::HostId;
@@ -33,6 +34,11 @@ pub(crate) struct Tunnel {
     tasks: JoinSet<()>,
 }
 
+/// Is told of a host that can't be part of the circuit any more: it refuses connections.
+///
+/// A host that is merely silent, or cut off, is waited for.
+pub(crate) type Lost = Arc<dyn Fn(HostId) + Send + Sync>;
+
 /// What dbsp needs to know of a tunnel.
 pub(crate) struct Ends {
     /// For dbsp to accept connections from.
@@ -47,6 +53,7 @@ impl Tunnel {
         runtime: &Handle,
         next: NextExchange,
         place: &Place,
+        lost: &Lost,
     ) -> io::Result<(Self, Ends)> {
         let listener = StdListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let local = listener.local_addr()?;
@@ -72,9 +79,9 @@ impl Tunnel {
                 from: place.host,
                 to: peer,
             };
-            let acceptor = *acceptor;
+            let peer = Peer { hello, acceptor: *acceptor, lost: Arc::clone(lost) };
             tunnel.serve(forwarder, &closed, move |stream, stopped| {
-                forward(stream, hello, acceptor, stopped)
+                forward(stream, peer.clone(), stopped)
             })?;
         }
         Ok((tunnel, Ends { listener, addresses }))
@@ -191,20 +198,26 @@ async fn accept(
     }
 }
 
-/// The connecting side: carries what dbsp sends to a peer.
-async fn forward(
-    mut dbsp: TcpStream,
+/// A host as this one reaches it.
+#[derive(Clone)]
+struct Peer {
     hello: Hello,
     acceptor: SocketAddr,
-    mut stopped: Stopped,
-) -> io::Result<()> {
+    lost: Lost,
+}
+
+/// The connecting side: carries what dbsp sends to a peer.
+async fn forward(mut dbsp: TcpStream, peer: Peer, mut stopped: Stopped) -> io::Result<()> {
     dbsp.set_nodelay(true)?;
     let mut received = 0;
     let carried = async {
         // The client of a circuit that ended long ago has nothing to say.
         dbsp.readable().await?;
-        let mut peer = dial(hello, acceptor).await;
-        splice(&mut dbsp, &mut peer, &mut received).await
+        let mut stream = peer.dial().await;
+        let ended = splice(&mut dbsp, &mut stream, &mut received).await;
+        // Is the peer still there? dbsp asks only if it has something to send.
+        drop(peer.dial().await);
+        ended
     };
     tokio::select! {
         ended = carried => ended,
@@ -212,25 +225,28 @@ async fn forward(
     }
 }
 
-/// Connects to a peer's acceptor, however long it takes: dbsp would only try again at once.
-async fn dial(hello: Hello, acceptor: SocketAddr) -> TcpStream {
-    loop {
-        match introduce(hello, acceptor).await {
-            Ok((stream, Answer::Welcome)) => return stream,
-            Ok((_, Answer::Refused)) => {
-                warn!(epoch = %hello.epoch, host = %hello.to, "exchange was refused by peer");
+impl Peer {
+    /// Connects to the peer's acceptor, however long it takes: dbsp would only try again at once.
+    async fn dial(&self) -> TcpStream {
+        loop {
+            let refused = match self.introduce().await {
+                Ok((stream, Answer::Welcome)) => return stream,
+                Ok((_, Answer::Refused)) => true,
+                Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+            };
+            if refused {
+                (self.lost)(self.hello.to);
             }
-            Err(error) => debug!(%error, host = %hello.to, "peer's exchange cannot be reached"),
+            tokio::time::sleep(REDIAL_PAUSE).await;
         }
-        tokio::time::sleep(REDIAL_PAUSE).await;
     }
-}
 
-async fn introduce(hello: Hello, acceptor: SocketAddr) -> io::Result<(TcpStream, Answer)> {
-    let mut stream = TcpStream::connect(acceptor).await?;
-    stream.set_nodelay(true)?;
-    let answer = hello.introduce(&mut stream).await?;
-    Ok((stream, answer))
+    async fn introduce(&self) -> io::Result<(TcpStream, Answer)> {
+        let mut stream = TcpStream::connect(self.acceptor).await?;
+        stream.set_nodelay(true)?;
+        let answer = self.hello.introduce(&mut stream).await?;
+        Ok((stream, answer))
+    }
 }
 
 /// Copies both ways until one side ends. Counts what went to `left`.
@@ -295,16 +311,19 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::net::TcpStream as StdStream;
+    use std::sync::mpsc::{Receiver, channel};
     use stillframe_protocol::{Epoch, Generation};
     use tokio::runtime::Runtime;
 
-    const DEADLINE: Option<Duration> = Some(Duration::from_secs(10));
+    const DEADLINE: Duration = Duration::from_secs(10);
 
     struct Pair {
         runtime: Runtime,
         tunnels: Vec<Tunnel>,
         ends: Vec<Ends>,
         acceptors: Vec<SocketAddr>,
+        /// What the hosts have lost, in order.
+        lost: Receiver<HostId>,
     }
 
     /// Two hosts' ends of the tunnel; the second host believes in another generation if asked to.
@@ -317,6 +336,11 @@ mod tests {
         let next: Vec<_> =
             generations.iter().map(|g| NextExchange::bind(Generation(*g)).unwrap()).collect();
         let acceptors: Vec<_> = next.iter().map(|next| next.reported().1).collect();
+        let (sender, lost) = channel();
+        let tell: Lost = Arc::new(move |host| {
+            // A test that has ended doesn't want to know.
+            let _ = sender.send(host);
+        });
         let mut tunnels = Vec::new();
         let mut ends = Vec::new();
         for (host, next) in next.into_iter().enumerate() {
@@ -326,22 +350,22 @@ mod tests {
                 host: HostId(host as u32),
                 acceptors: acceptors.clone(),
             };
-            let (tunnel, end) = Tunnel::open(runtime.handle(), next, &place).unwrap();
+            let (tunnel, end) = Tunnel::open(runtime.handle(), next, &place, &tell).unwrap();
             tunnels.push(tunnel);
             ends.push(end);
         }
-        Pair { runtime, tunnels, ends, acceptors }
+        Pair { runtime, tunnels, ends, acceptors, lost }
     }
 
     fn accept_at(listener: &StdListener) -> StdStream {
         let (stream, _) = listener.accept().unwrap();
-        stream.set_read_timeout(DEADLINE).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
         stream
     }
 
     fn connect(to: SocketAddr) -> StdStream {
         let stream = StdStream::connect(to).unwrap();
-        stream.set_read_timeout(DEADLINE).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
         stream
     }
 
@@ -365,7 +389,7 @@ mod tests {
 
     #[test]
     fn closing_silences_clients_and_closes_every_port() {
-        let Pair { runtime: _runtime, tunnels, ends, acceptors } = pair([1, 1]);
+        let Pair { runtime: _runtime, tunnels, ends, acceptors, .. } = pair([1, 1]);
         let mut client = connect(ends[0].addresses[1]);
         client.write_all(b"message").unwrap();
         let mut server = accept_at(&ends[1].listener);
@@ -392,11 +416,25 @@ mod tests {
     }
 
     #[test]
+    fn a_host_that_has_gone_is_noticed_without_anything_to_send() {
+        let Pair { runtime: _runtime, mut tunnels, ends, lost, .. } = pair([1, 1]);
+        let mut client = connect(ends[0].addresses[1]);
+        client.write_all(b"message").unwrap();
+        let mut server = accept_at(&ends[1].listener);
+        server.read_exact(&mut [0; 7]).unwrap();
+        assert!(lost.try_recv().is_err());
+        // Its part of the circuit is given up.
+        drop(tunnels.pop());
+        assert_eq!(lost.recv_timeout(DEADLINE), Ok(HostId(1)));
+    }
+
+    #[test]
     fn another_generation_is_refused() {
-        let Pair { runtime: _runtime, tunnels, ends, acceptors } = pair([1, 2]);
+        let Pair { runtime: _runtime, tunnels, ends, acceptors, lost } = pair([1, 2]);
         let mut client = connect(ends[0].addresses[1]);
         client.write_all(b"message").unwrap();
         ends[1].listener.set_nonblocking(true).unwrap();
+        assert_eq!(lost.recv_timeout(DEADLINE), Ok(HostId(1)));
 
         // A stranger who speaks first is answered with a refusal.
         let mut stranger = connect(acceptors[1]);

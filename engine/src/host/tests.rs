@@ -4,4 +4,5 @@ mod frames;
 mod replacement;
 mod requests;
 mod scans;
+mod views;
 mod world;
