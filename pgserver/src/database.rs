@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::record_batch::RecordBatch;
 use futures::TryStreamExt;
 use stillframe_coordinator as coordinator;
-use stillframe_engine::{EngineError, Functions, HostOptions, LocalHost};
+use stillframe_engine::{self as engine, EngineError, Functions, HostOptions, LocalHost};
 use stillframe_protocol::Host;
 use stillframe_sql::{self as sql, Error, Frame, Response, Session};
 use tokio::net::TcpListener;
@@ -46,9 +46,10 @@ impl Database {
     /// If the system doesn't give what an engine needs: a directory, a port, threads.
     pub async fn open(options: Options) -> Result<Self, EngineError> {
         let workers = options.workers.get();
+        let functions = Functions::new(sql::functions());
         let host_options = HostOptions {
             directory: options.temporary_directory,
-            ..HostOptions::new(Functions::new(sql::functions()))
+            ..HostOptions::new(functions.clone())
         };
         let hosts = (0..options.hosts.get())
             .map(|_| LocalHost::start(host_options.clone()))
@@ -57,6 +58,7 @@ impl Database {
         let options = coordinator::Options { workers, ..coordinator::Options::default() };
         let coordinator = coordinator::start(options, faces.clone());
         let front = sql::Database::new(coordinator, faces, workers);
+        front.check_with(Arc::new(move |program| engine::check(program, &functions)));
         Ok(Self { hosts, front })
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use stillframe_protocol::{
-    CatalogSnapshot, CatalogVersion, Coordinator, Host, HostId, Plan, Shard,
+    CatalogSnapshot, CatalogVersion, Coordinator, Host, HostError, HostId, Plan, Program, Shard,
 };
 
 use crate::frame::LeaseKeeper;
@@ -35,10 +35,14 @@ pub struct Database {
     pub(crate) leases: LeaseKeeper,
     catalogs: Mutex<BTreeMap<CatalogVersion, Arc<Catalog>>>,
     explainer: OnceLock<Explainer>,
+    checker: OnceLock<Checker>,
 }
 
 /// Tells the operators that the engine makes of a plan, one line for each.
 pub type Explainer = Box<dyn Fn(&Plan) -> Vec<String> + Send + Sync>;
+
+/// Tells whether the engine can build a program, before anybody is asked to.
+pub type Checker = Arc<dyn Fn(&Arc<Program>) -> Result<(), HostError> + Send + Sync>;
 
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,7 +70,22 @@ impl Database {
             leases,
             catalogs: Mutex::default(),
             explainer: OnceLock::new(),
+            checker: OnceLock::new(),
         })
+    }
+
+    /// Lets definitions be refused that the engine can't build; before that all are accepted.
+    pub fn check_with(&self, checker: Checker) {
+        // The first one stays: all check for the same engine.
+        let _ = self.checker.set(checker);
+    }
+
+    /// Fails if the engine can't build a program. A command that can't be executed would end the
+    /// engine, so no program gets into one unchecked.
+    pub(crate) async fn check(&self, program: Program) -> Result<(), Error> {
+        let Some(checker) = self.checker.get().cloned() else { return Ok(()) };
+        let checked = tokio::task::spawn_blocking(move || checker(&Arc::new(program))).await;
+        Ok(checked.map_err(|error| Error::internal(error.to_string()))??)
     }
 
     /// Lets EXPLAIN tell how the engine keeps a materialized view; before that it tells the plan.

@@ -95,6 +95,8 @@ impl Definition<'_> {
                 }
                 Edit::Changed { catalog, dropped, notices } => (catalog, dropped, notices),
             };
+            let program = catalog.program();
+            self.database.check(program.clone()).await?;
             if !dropped.is_empty() {
                 let entries = dropped.into_iter().map(|relation| Entry {
                     lockable: Lockable::Relation(relation),
@@ -107,7 +109,7 @@ impl Definition<'_> {
                 transaction: transaction.id,
                 base: head.version,
                 bytes: catalog.encode(),
-                program: catalog.program(),
+                program,
             };
             let committing = self.progress.commit();
             let result = coordinator.change(change).await;
