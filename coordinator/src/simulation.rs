@@ -103,6 +103,7 @@ fn canaries_are_caught() {
         (Defect::ReleasesEarly, &["changed at step", "gets", "is replaced as"]),
         (Defect::ForgetsHistory, &["is replaced as"]),
         (Defect::TrimsTooMuch, &["is replaced as"]),
+        (Defect::NeverForgets, &["left over"]),
         (Defect::ForgetsKeys, &["is replaced as"]),
         (Defect::Overtakes, &["overtakes"]),
         (Defect::SharesExclusively, &["gets"]),

@@ -21,15 +21,15 @@ const LONG: Duration = Duration::from_secs(10);
 
 fn cluster(hosts: usize) -> (Arc<dyn Coordinator>, Vec<Arc<FakeHost>>) {
     let hosts: Vec<_> = (0..hosts).map(|_| FakeHost::new()).collect();
-    (start_over(&hosts), hosts)
+    (start_over(&hosts, LONG), hosts)
 }
 
-fn start_over(hosts: &[Arc<FakeHost>]) -> Arc<dyn Coordinator> {
+fn start_over(hosts: &[Arc<FakeHost>], patience: Duration) -> Arc<dyn Coordinator> {
     let options = Options {
         workers: 2,
         time_to_live_min: Duration::from_millis(50),
         tick: Duration::from_millis(2),
-        patience: Duration::from_millis(200),
+        patience,
         ..Options::default()
     };
     start(options, hosts.iter().map(|host| Arc::clone(host) as Arc<dyn Host>).collect())
@@ -179,7 +179,7 @@ async fn changes_of_the_catalog_are_shown_by_leases_from_their_step_on() {
 async fn a_host_that_cannot_be_reached_is_waited_for() {
     let hosts = vec![FakeHost::new(), FakeHost::new()];
     hosts[1].state().unreachable = 2;
-    let coordinator = start_over(&hosts);
+    let coordinator = start_over(&hosts, LONG);
     assert_eq!(lease_step(&coordinator, 1).await, Step(0));
     hosts[0].state().unreachable = 2;
     let committed = coordinator.commit(TransactionId(1), everywhere()).await;
@@ -188,8 +188,9 @@ async fn a_host_that_cannot_be_reached_is_waited_for() {
 
 #[tokio::test]
 async fn a_cluster_that_does_not_get_ready_says_so() {
-    let (coordinator, hosts) = cluster(2);
+    let hosts = vec![FakeHost::new(), FakeHost::new()];
     hosts[0].run(false);
+    let coordinator = start_over(&hosts, Duration::from_millis(50));
     let refused = coordinator.lease(LeaseId(1), LONG).await;
     assert!(matches!(refused, Err(CoordinatorError::NotReady(_))));
 }

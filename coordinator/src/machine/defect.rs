@@ -26,6 +26,8 @@ pub(crate) enum Defect {
     ForgetsHistory,
     /// What was written is forgotten while somebody may ask.
     TrimsTooMuch,
+    /// What was written is remembered for ever.
+    NeverForgets,
     /// Whoever wants a whole relation isn't told of keys that were written.
     ForgetsKeys,
     /// Newcomers don't queue behind those who wait already.

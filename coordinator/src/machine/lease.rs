@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use stillframe_protocol::{CatalogSnapshot, LeaseId, LeaseStatus, Step};
 
-use super::Defect;
 use super::multiset::Multiset;
+use super::{Defect, violated};
 
 /// The leases that live.
 #[derive(Debug)]
@@ -135,14 +135,22 @@ impl Leases {
         self.pinned.distinct().all(|step| Some(step) <= common)
     }
 
+    /// The invariants of this part that don't hold, by name.
+    pub(super) fn violated(&self) -> Vec<&'static str> {
+        violated([
+            ("every lease can expire", self.every_lease_can_expire()),
+            ("pins count leases", self.pins_count_leases()),
+        ])
+    }
+
     /// Every lease has its one deadline.
-    pub(super) fn every_lease_can_expire(&self) -> bool {
+    fn every_lease_can_expire(&self) -> bool {
         self.live.len() == self.deadlines.len()
             && self.live.iter().all(|(id, lease)| self.deadlines.contains(&(lease.deadline, *id)))
     }
 
     /// A step is pinned as often as leases hold it.
-    pub(super) fn pins_count_leases(&self) -> bool {
+    fn pins_count_leases(&self) -> bool {
         let mut held = BTreeMap::<Step, usize>::new();
         for lease in self.live.values() {
             *held.entry(lease.step).or_default() += 1;

@@ -186,6 +186,8 @@ impl World {
                 contents.merge(part);
             }
         }
+        let leftovers = self.machine.leftovers();
+        checker.expect(self.fails || leftovers.is_empty(), || format!("left over: {leftovers:?}"));
         match checker.violation.take() {
             Some(violation) => Err(format!("in the end: {violation}")),
             None => Ok(Summary {

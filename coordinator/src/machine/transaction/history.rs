@@ -99,7 +99,7 @@ impl History {
         }
         while let Some(oldest) = self.by_step.first_entry() {
             let step = *oldest.key();
-            if step > floor {
+            if step > floor || self.defect.is(Defect::NeverForgets) {
                 break;
             }
             for lockable in oldest.remove() {
@@ -121,6 +121,11 @@ impl History {
                 }
             }
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.relations.is_empty() && self.by_step.is_empty()
     }
 
     /// Only what is common is history.

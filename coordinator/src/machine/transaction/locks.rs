@@ -239,6 +239,11 @@ fn conflict(one: Mode, other: Mode) -> bool {
 }
 
 impl Locks {
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.locks.is_empty() && self.held.is_empty() && self.waiting.is_empty()
+    }
+
     /// An exclusive holder is alone.
     pub(super) fn exclusive_holders_are_alone(&self) -> bool {
         self.locks.values().all(|lock| {
