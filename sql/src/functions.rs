@@ -23,8 +23,8 @@ mod tests;
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::execution::registry::{FunctionRegistry, MemoryFunctionRegistry};
 use datafusion::common::Result;
+use datafusion::execution::registry::{FunctionRegistry, MemoryFunctionRegistry};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
@@ -32,9 +32,9 @@ use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingF
 
 pub(crate) use syntax::rewrite;
 
-use crate::Frame;
 use crate::settings::Settings;
 use crate::types::Types;
+use crate::{Frame, system};
 use scalar::Function;
 
 /// Our scalar functions.
@@ -87,9 +87,7 @@ pub fn functions() -> Arc<dyn FunctionRegistry + Send + Sync> {
             .chain(nested)
             .filter(|function| !DIFFERENT.contains(&function.name()));
         for function in kept.chain(scalars()) {
-            registry
-                .register_udf(function)
-                .expect("a registry in memory takes every function");
+            registry.register_udf(function).expect("a registry in memory takes every function");
         }
         Arc::new(registry)
     });
@@ -100,10 +98,7 @@ pub fn functions() -> Arc<dyn FunctionRegistry + Send + Sync> {
 pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
         vec![Arc::new(ResolveGroupingFunction::new()), Arc::new(coercion::Coercion)];
-    builder
-        .expr_planners()
-        .get_or_insert_default()
-        .insert(0, Arc::new(planner::Operators));
+    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(planner::Operators));
     builder
         .scalar_functions()
         .get_or_insert_default()
@@ -114,11 +109,8 @@ pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder 
 }
 
 /// Adds what answers from the frame or the settings.
-pub(crate) fn register_scoped(
-    _state: &mut SessionState,
-    _frame: &Arc<Frame>,
-    _settings: &Settings,
-) {
+pub(crate) fn register_scoped(state: &mut SessionState, frame: &Arc<Frame>, settings: &Settings) {
+    system::register(state, frame, settings);
 }
 
 /// Settles all types of a plan. To settle them again changes nothing.

@@ -34,7 +34,9 @@ mod write;
 
 pub use catalog::{Catalog, Column, Relation, RelationKind, Schema};
 pub use copy::CopyIn;
-pub use database::{Checker, Database, Explainer, NAME as DATABASE_NAME, is_name as is_database_name};
+pub use database::{
+    Checker, Database, Explainer, NAME as DATABASE_NAME, is_name as is_database_name,
+};
 pub use error::{Error, SqlState};
 pub use frame::Frame;
 pub use functions::functions;

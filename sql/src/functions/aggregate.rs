@@ -28,12 +28,7 @@ const AVERAGE_SCALE_MIN: i8 = 16;
 
 /// All of them.
 pub(super) fn functions() -> Vec<Arc<AggregateUDF>> {
-    vec![
-        Total::udaf(Kind::Sum),
-        Total::udaf(Kind::Average),
-        extreme::minimum(),
-        extreme::maximum(),
-    ]
+    vec![Total::udaf(Kind::Sum), Total::udaf(Kind::Average), extreme::minimum(), extreme::maximum()]
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -123,9 +123,8 @@ fn resolve(operator: Operator, types: &[DataType]) -> Result<Resolved, Error> {
         Rank::Numeric => {
             let (left, right) = (decimal(left).ok_or_else(none)?, decimal(right).ok_or_else(none)?);
             let returns = numeric_result(operator, left, right)?;
-            let arguments = [left, right].map(|(precision, scale)| {
-                DataType::Decimal128(precision, scale)
-            });
+            let arguments =
+                [left, right].map(|(precision, scale)| DataType::Decimal128(precision, scale));
             Ok(Resolved::new(arguments.to_vec(), returns))
         }
         Rank::Real | Rank::Double if operator == Operator::Modulo => Err(none()),
@@ -150,9 +149,7 @@ fn numeric_result(operator: Operator, left: (u8, i8), right: (u8, i8)) -> Result
             (i32::from(left.0) + i32::from(right.0), i32::from(left.1) + i32::from(right.1))
         }
         Operator::Divide => (widest, i32::from(scale.max(QUOTIENT_SCALE_MIN))),
-        Operator::Modulo => {
-            (whole(left).max(whole(right)) + i32::from(scale), i32::from(scale))
-        }
+        Operator::Modulo => (whole(left).max(whole(right)) + i32::from(scale), i32::from(scale)),
     };
     if scale > widest {
         return Err(Error::unsupported(format!("a product with {scale} digits after the point"))
@@ -209,13 +206,10 @@ fn negate(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         DataType::Decimal128(..) => {
             unary::<Decimal128Type, Decimal128Type>(operand, output, |value| Ok(-value))
         }
-        DataType::Interval(IntervalUnit::MonthDayNano) => {
-            unary::<IntervalMonthDayNanoType, IntervalMonthDayNanoType>(
-                operand,
-                output,
-                moment::negate,
-            )
-        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => unary::<
+            IntervalMonthDayNanoType,
+            IntervalMonthDayNanoType,
+        >(operand, output, moment::negate),
         other => Err(DataFusionError::Internal(format!("the sign of {other}"))),
     }
 }

@@ -62,8 +62,7 @@ fn settle(plan: LogicalPlan, format: &TextFormat) -> Result<Transformed<LogicalP
     let operands = Operands { schema: &schema, format };
     let plan = operands.plan(plan)?;
     let names = NamePreserver::new(&plan);
-    let mut rewriter =
-        Settle { operands: &operands, standard: TypeCoercionRewriter::new(&schema) };
+    let mut rewriter = Settle { operands: &operands, standard: TypeCoercionRewriter::new(&schema) };
     plan.map_expressions(|expr| {
         let name = names.save(&expr);
         let rewritten = expr.rewrite(&mut rewriter)?;

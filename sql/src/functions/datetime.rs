@@ -48,9 +48,9 @@ fn part(name: &'static str, types: &[DataType]) -> Result<Resolved, Error> {
         return Err(none());
     }
     let value = match value {
-        DataType::Date32
-        | DataType::Time64(_)
-        | DataType::Interval(IntervalUnit::MonthDayNano) => value.clone(),
+        DataType::Date32 | DataType::Time64(_) | DataType::Interval(IntervalUnit::MonthDayNano) => {
+            value.clone()
+        }
         DataType::Timestamp(_, None) => Type::Timestamp.arrow(),
         DataType::Timestamp(_, Some(_)) => Type::Timestamptz.arrow(),
         _ => return Err(none()),

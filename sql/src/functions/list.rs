@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int32Array, ListArray, StringBuilder, new_empty_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Int32Array, ListArray, StringBuilder, new_empty_array,
+};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, Int32Type};
@@ -40,7 +42,8 @@ pub(super) static DEFINITIONS: &[Definition] = &[
 fn of_dimension(name: &'static str, types: &[DataType]) -> Result<Resolved, Error> {
     match types {
         [list @ (DataType::List(_) | DataType::Null), dimension]
-            if dimension.is_null() || matches!(rank(dimension), Some(Rank::SmallInt | Rank::Integer)) =>
+            if dimension.is_null()
+                || matches!(rank(dimension), Some(Rank::SmallInt | Rank::Integer)) =>
         {
             Ok(Resolved::new(vec![as_list(list), DataType::Int32], Type::Integer))
         }

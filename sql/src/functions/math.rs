@@ -8,7 +8,9 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use crate::functions::resolve::{Purpose, Rank, common, decimal, rank};
-use crate::functions::row::{binary, division_by_zero, out_of_range, overflow, raise, raise_error, unary, underflow};
+use crate::functions::row::{
+    binary, division_by_zero, out_of_range, overflow, raise, raise_error, unary, underflow,
+};
 use crate::functions::scalar::{Definition, Resolved, no_function};
 use crate::text::{MAX_PRECISION, out_of_digits, rescale};
 use crate::{Error, SqlState, Type};
@@ -16,19 +18,51 @@ use crate::{Error, SqlState, Type};
 pub(super) static DEFINITIONS: &[Definition] = &[
     Definition { name: "abs", resolve: |types| same("abs", types), invoke: abs },
     Definition { name: "sign", resolve: sign_types, invoke: sign },
-    Definition { name: "ceil", resolve: |types| whole("ceil", types), invoke: |a| to_whole(a, Round::Up) },
-    Definition { name: "ceiling", resolve: |types| whole("ceiling", types), invoke: |a| to_whole(a, Round::Up) },
-    Definition { name: "floor", resolve: |types| whole("floor", types), invoke: |a| to_whole(a, Round::Down) },
-    Definition { name: "round", resolve: |types| to_scale("round", types), invoke: |a| rounded(a, Round::Nearest) },
-    Definition { name: "trunc", resolve: |types| to_scale("trunc", types), invoke: |a| rounded(a, Round::Zero) },
+    Definition {
+        name: "ceil",
+        resolve: |types| whole("ceil", types),
+        invoke: |a| to_whole(a, Round::Up),
+    },
+    Definition {
+        name: "ceiling",
+        resolve: |types| whole("ceiling", types),
+        invoke: |a| to_whole(a, Round::Up),
+    },
+    Definition {
+        name: "floor",
+        resolve: |types| whole("floor", types),
+        invoke: |a| to_whole(a, Round::Down),
+    },
+    Definition {
+        name: "round",
+        resolve: |types| to_scale("round", types),
+        invoke: |a| rounded(a, Round::Nearest),
+    },
+    Definition {
+        name: "trunc",
+        resolve: |types| to_scale("trunc", types),
+        invoke: |a| rounded(a, Round::Zero),
+    },
     Definition { name: "div", resolve: div_types, invoke: div },
     Definition { name: "power", resolve: |types| doubles("power", types, 2), invoke: power },
     Definition { name: "pow", resolve: |types| doubles("pow", types, 2), invoke: power },
     Definition { name: "sqrt", resolve: |types| doubles("sqrt", types, 1), invoke: sqrt },
     Definition { name: "exp", resolve: |types| doubles("exp", types, 1), invoke: exp },
-    Definition { name: "ln", resolve: |types| doubles("ln", types, 1), invoke: |a| logarithm(a, f64::ln) },
-    Definition { name: "log", resolve: |types| doubles("log", types, 1), invoke: |a| logarithm(a, f64::log10) },
-    Definition { name: "log10", resolve: |types| doubles("log10", types, 1), invoke: |a| logarithm(a, f64::log10) },
+    Definition {
+        name: "ln",
+        resolve: |types| doubles("ln", types, 1),
+        invoke: |a| logarithm(a, f64::ln),
+    },
+    Definition {
+        name: "log",
+        resolve: |types| doubles("log", types, 1),
+        invoke: |a| logarithm(a, f64::log10),
+    },
+    Definition {
+        name: "log10",
+        resolve: |types| doubles("log10", types, 1),
+        invoke: |a| logarithm(a, f64::log10),
+    },
 ];
 
 type Row<T> = std::result::Result<T, ArrowError>;
@@ -141,8 +175,12 @@ fn abs(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         DataType::Int64 => unary::<Int64Type, Int64Type>(operand, output, |value| {
             value.checked_abs().ok_or_else(|| out_of_range("bigint"))
         }),
-        DataType::Float32 => unary::<Float32Type, Float32Type>(operand, output, |value| Ok(value.abs())),
-        DataType::Float64 => unary::<Float64Type, Float64Type>(operand, output, |value| Ok(value.abs())),
+        DataType::Float32 => {
+            unary::<Float32Type, Float32Type>(operand, output, |value| Ok(value.abs()))
+        }
+        DataType::Float64 => {
+            unary::<Float64Type, Float64Type>(operand, output, |value| Ok(value.abs()))
+        }
         DataType::Decimal128(..) => {
             unary::<Decimal128Type, Decimal128Type>(operand, output, |value| Ok(value.abs()))
         }

@@ -10,12 +10,12 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::functions::arithmetic::Operator;
-use crate::{Error, SqlState, Type};
 use crate::functions::concat::CONCAT;
 use crate::functions::datetime::{self, extract_scale};
 use crate::functions::resolve::{Purpose, common};
 use crate::functions::scalar::{Definition, Function, no_operator, type_name};
 use crate::text::MAX_PRECISION;
+use crate::{Error, SqlState, Type};
 
 /// Plans the operators that are functions of ours.
 #[derive(Debug)]
@@ -86,9 +86,8 @@ fn comparable(mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<RawBinaryExp
         return Ok(expr);
     };
     let is_text = |operand: &Expr| matches!(operand, Expr::Literal(ScalarValue::Utf8(_), None));
-    let typed = |operand: Expr, data_type: DataType| {
-        Expr::Cast(Cast::new(Box::new(operand), data_type))
-    };
+    let typed =
+        |operand: Expr, data_type: DataType| Expr::Cast(Cast::new(Box::new(operand), data_type));
     if is_logical {
         for (side, data_type) in [(&mut expr.left, left), (&mut expr.right, right)] {
             if is_text(side) {
@@ -123,12 +122,14 @@ fn definition(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<&'static Defini
         BinaryOperator::StringConcat => {
             // Elements are put to arrays by DataFusion's own function.
             let kind = |operand: &Expr| {
-                operand.get_type(schema).ok().map(|data_type| (data_type.is_list(), data_type.is_null()))
+                operand
+                    .get_type(schema)
+                    .ok()
+                    .map(|data_type| (data_type.is_list(), data_type.is_null()))
             };
             return match (kind(&expr.left), kind(&expr.right)) {
-                (Some((true, _)), Some((false, false))) | (Some((false, false)), Some((true, _))) => {
-                    None
-                }
+                (Some((true, _)), Some((false, false)))
+                | (Some((false, false)), Some((true, _))) => None,
                 _ => Some(&CONCAT),
             };
         }

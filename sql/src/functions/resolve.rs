@@ -153,10 +153,7 @@ mod tests {
             Some(DataType::Float64)
         );
         assert_eq!(common(&[int.clone(), real.clone()], Purpose::Column), Some(real));
-        assert_eq!(
-            common(&[decimal, DataType::Float64], Purpose::Column),
-            Some(DataType::Float64)
-        );
+        assert_eq!(common(&[decimal, DataType::Float64], Purpose::Column), Some(DataType::Float64));
         assert_eq!(common(&[int, DataType::Utf8], Purpose::Comparison), None);
         assert_eq!(common(&[DataType::Boolean, DataType::Int32], Purpose::Column), None);
     }

@@ -107,7 +107,8 @@ impl ScalarUDFImpl for Function {
     }
 
     fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
-        let names: Vec<_> = arguments.iter().map(|argument| argument.schema_name().to_string()).collect();
+        let names: Vec<_> =
+            arguments.iter().map(|argument| argument.schema_name().to_string()).collect();
         Ok(self.shown(&names))
     }
 
@@ -155,7 +156,8 @@ pub(super) fn no_function(name: &str, arguments: &[DataType]) -> Error {
 
 fn no_match(what: &str, shown: &str) -> Error {
     let message = format!("{what} does not exist: {shown}");
-    let message = if what == "function" { format!("function {shown} does not exist") } else { message };
+    let message =
+        if what == "function" { format!("function {shown} does not exist") } else { message };
     Error::new(SqlState::UNDEFINED_FUNCTION, message).with_hint(format!(
         "No {what} matches the given name and argument types. You might need to add explicit type \
          casts."

@@ -13,7 +13,11 @@ use crate::text::TextFormat;
 use crate::{Error, TextColumn, Type};
 
 pub(super) static DEFINITIONS: &[Definition] = &[
-    Definition { name: "concat", resolve: |types| any("concat", types), invoke: |a| join(a, false) },
+    Definition {
+        name: "concat",
+        resolve: |types| any("concat", types),
+        invoke: |a| join(a, false),
+    },
     Definition {
         name: "concat_ws",
         resolve: |types| any("concat_ws", types),

@@ -178,8 +178,9 @@ fn union_of(mut selects: Vec<SetExpr>) -> SetExpr {
 }
 
 fn select_of(row: Vec<Expr>) -> SetExpr {
-    let projection = row.into_iter().zip(1..).map(|(expr, place)| {
-        ast::SelectItem::ExprWithAlias { expr, alias: Ident::new(format!("column{place}")) }
+    let projection = row.into_iter().zip(1..).map(|(expr, place)| ast::SelectItem::ExprWithAlias {
+        expr,
+        alias: Ident::new(format!("column{place}")),
     });
     let mut select = bare_select();
     select.projection = projection.collect();
@@ -212,7 +213,10 @@ fn typed_number(digits: &str, span: Span) -> Result<Option<Expr>, Error> {
 /// `1.5e3` as `1500`.
 fn without_exponent(digits: &str) -> Result<String, Error> {
     let syntax = || {
-        Error::new(SqlState::SYNTAX_ERROR, format!("trailing junk after numeric literal at or near \"{digits}\""))
+        Error::new(
+            SqlState::SYNTAX_ERROR,
+            format!("trailing junk after numeric literal at or near \"{digits}\""),
+        )
     };
     let Some((mantissa, exponent)) = digits.split_once(['e', 'E']) else {
         return Ok(digits.to_owned());
@@ -283,7 +287,9 @@ fn untype_frame(function: &mut Function) {
 /// `pg_catalog.f` as `f`.
 fn strip_catalog(name: &mut ObjectName) {
     let is_catalog = name.0.len() == 2
-        && name.0[0].as_ident().is_some_and(|schema| schema.value.eq_ignore_ascii_case("pg_catalog"));
+        && name.0[0]
+            .as_ident()
+            .is_some_and(|schema| schema.value.eq_ignore_ascii_case("pg_catalog"));
     if is_catalog {
         name.0.remove(0);
     }
@@ -408,7 +414,8 @@ fn array_of(mut query: Query) -> Result<Expr, Error> {
         return Err(unsupported());
     }
     let SetExpr::Select(select) = query.body.as_mut() else { return Err(unsupported()) };
-    let is_grouped = !matches!(&select.group_by, ast::GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    let is_grouped =
+        !matches!(&select.group_by, ast::GroupByExpr::Expressions(keys, _) if keys.is_empty());
     if is_grouped || select.having.is_some() || select.distinct.is_some() {
         return Err(unsupported());
     }
@@ -425,7 +432,8 @@ fn array_of(mut query: Query) -> Result<Expr, Error> {
         Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(mut keys), .. }) => {
             for key in &mut keys {
                 // The only column, by its place.
-                if matches!(&key.expr, Expr::Value(ValueWithSpan { value: Value::Number(..), .. })) {
+                if matches!(&key.expr, Expr::Value(ValueWithSpan { value: Value::Number(..), .. }))
+                {
                     key.expr = element.clone();
                 }
             }
@@ -475,7 +483,10 @@ mod tests {
 
     #[test]
     fn values_of_texts_and_numbers_are_a_union() {
-        assert_eq!(rewritten("VALUES (1, 'a'), (2, NULL)"), "VALUES (1::INT4, 'a'), (2::INT4, NULL)");
+        assert_eq!(
+            rewritten("VALUES (1, 'a'), (2, NULL)"),
+            "VALUES (1::INT4, 'a'), (2::INT4, NULL)"
+        );
         assert_eq!(
             rewritten("VALUES (1), ('2')"),
             "SELECT 1::INT4 AS column1 UNION ALL SELECT '2' AS column1"
@@ -485,7 +496,9 @@ mod tests {
     #[test]
     fn what_only_postgresql_says_is_said_plainly() {
         assert_eq!(
-            rewritten("SELECT pg_catalog.f(a) FROM t WHERE a OPERATOR(pg_catalog.~) 'x' COLLATE pg_catalog.default"),
+            rewritten(
+                "SELECT pg_catalog.f(a) FROM t WHERE a OPERATOR(pg_catalog.~) 'x' COLLATE pg_catalog.default"
+            ),
             "SELECT f(a) FROM t WHERE a ~ 'x'"
         );
         assert_eq!(

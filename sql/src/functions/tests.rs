@@ -55,20 +55,18 @@ fn told(error: &DataFusionError) -> String {
 
 /// Type and text of the only value, or the SQLSTATE.
 pub(super) async fn answer(state: &SessionState, sql: &str) -> Result<(String, String), String> {
-    let mut statements = Parser::parse_sql(&PostgreSqlDialect {}, sql).map_err(|e| e.to_string())?;
+    let mut statements =
+        Parser::parse_sql(&PostgreSqlDialect {}, sql).map_err(|e| e.to_string())?;
     let mut statement = statements.remove(0);
     rewrite(&mut statement).map_err(|error| error.state.code().to_owned())?;
     let told = |error: DataFusionError| told(&error);
-    let plan = state
-        .statement_to_plan(Statement::Statement(Box::new(statement)))
-        .await
-        .map_err(told)?;
+    let plan =
+        state.statement_to_plan(Statement::Statement(Box::new(statement))).await.map_err(told)?;
     let physical = state.create_physical_plan(&plan).await.map_err(told)?;
     let schema = physical.schema();
     let batches = collect(physical, state.task_ctx()).await.map_err(told)?;
     let kind = Type::of(schema.field(0)).ok_or("no type")?;
-    let row: &RecordBatch =
-        batches.iter().find(|batch| batch.num_rows() > 0).ok_or("no row")?;
+    let row: &RecordBatch = batches.iter().find(|batch| batch.num_rows() > 0).ok_or("no row")?;
     let column = TextColumn::new(&kind, row.column(0), &TextFormat::default())
         .map_err(|error| error.to_string())?;
     let mut text = vec![];

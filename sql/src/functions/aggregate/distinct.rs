@@ -60,8 +60,6 @@ impl Accumulator for Distinct {
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>()
-            + self.inner.size()
-            + self.seen.capacity() * size_of::<ScalarValue>()
+        size_of::<Self>() + self.inner.size() + self.seen.capacity() * size_of::<ScalarValue>()
     }
 }

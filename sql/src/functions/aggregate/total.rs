@@ -62,9 +62,9 @@ struct Output {
 
 impl Output {
     fn array(&self, totals: &[Total]) -> Result<ArrayRef> {
-        let values = totals.iter().map(|total| {
-            if total.count == 0 { Ok(None) } else { self.value(*total).map(Some) }
-        });
+        let values = totals
+            .iter()
+            .map(|total| if total.count == 0 { Ok(None) } else { self.value(*total).map(Some) });
         let values = values.collect::<std::result::Result<Vec<_>, ArrowError>>()?;
         if self.data_type == DataType::Int64 {
             let narrow = values.into_iter().map(|value| {
@@ -88,18 +88,13 @@ impl Output {
                     _ => 0,
                 };
                 let factor = 10i128.pow((scale - self.input_scale).max(0) as u32);
-                let dividend = total
-                    .wide()
-                    .checked_mul(i256::from_i128(factor))
-                    .ok_or_else(too_long)?;
+                let dividend =
+                    total.wide().checked_mul(i256::from_i128(factor)).ok_or_else(too_long)?;
                 half_away(dividend, i256::from_i128(i128::from(total.count)))
             }
         };
         let limit = 10i128.pow(38);
-        value
-            .to_i128()
-            .filter(|value| -limit < *value && *value < limit)
-            .ok_or_else(too_long)
+        value.to_i128().filter(|value| -limit < *value && *value < limit).ok_or_else(too_long)
     }
 }
 

@@ -12,8 +12,8 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use crate::functions::arithmetic::Operator;
-use crate::functions::row::{binary, division_by_zero, raise, raise_error};
 use crate::functions::resolve::rank;
+use crate::functions::row::{binary, division_by_zero, raise, raise_error};
 use crate::functions::scalar::Resolved;
 use crate::text::{
     DAY_US, NEGATIVE_INFINITY_DAYS, NEGATIVE_INFINITY_US, POSITIVE_INFINITY_DAYS,
@@ -63,9 +63,7 @@ pub(super) fn resolve(
     let timestamp = Type::Timestamp.arrow();
     let timestamptz = Type::Timestamptz.arrow();
     let (left, right, returns) = match (operator, kind(left), kind(right)) {
-        (Add | Subtract, Kind::Date, Kind::Days) => {
-            (DataType::Date32, DataType::Int32, Type::Date)
-        }
+        (Add | Subtract, Kind::Date, Kind::Days) => (DataType::Date32, DataType::Int32, Type::Date),
         (Add, Kind::Days, Kind::Date) => (DataType::Int32, DataType::Date32, Type::Date),
         (Subtract, Kind::Date, Kind::Date | Kind::Unknown) => {
             (DataType::Date32, DataType::Date32, Type::Integer)
@@ -84,11 +82,9 @@ pub(super) fn resolve(
         (Add | Subtract, Kind::Time, Kind::Interval) => {
             (DataType::Time64(TimeUnit::Microsecond), interval, Type::Time)
         }
-        (
-            Subtract,
-            Kind::Date | Kind::Timestamp,
-            Kind::Date | Kind::Timestamp | Kind::Unknown,
-        ) => (timestamp.clone(), timestamp, Type::Interval),
+        (Subtract, Kind::Date | Kind::Timestamp, Kind::Date | Kind::Timestamp | Kind::Unknown) => {
+            (timestamp.clone(), timestamp, Type::Interval)
+        }
         (
             Subtract,
             Kind::Date | Kind::Timestamp | Kind::Timestamptz,
@@ -152,13 +148,10 @@ pub(super) fn invoke(
             })
         }
         (_, Kind::Time, Kind::Interval) => {
-            binary::<Time64MicrosecondType, Span, Time64MicrosecondType>(
-                arguments,
-                |time, span| {
-                    let us = span.nanoseconds / 1000;
-                    Ok((time + (us % DAY_US) * sign).rem_euclid(DAY_US))
-                },
-            )
+            binary::<Time64MicrosecondType, Span, Time64MicrosecondType>(arguments, |time, span| {
+                let us = span.nanoseconds / 1000;
+                Ok((time + (us % DAY_US) * sign).rem_euclid(DAY_US))
+            })
         }
         (_, Kind::Timestamp | Kind::Timestamptz, Kind::Timestamp | Kind::Timestamptz) => {
             binary::<Stamp, Stamp, Span>(arguments, stamp_difference)
@@ -225,7 +218,10 @@ fn is_infinite(us: i64) -> bool {
     us == POSITIVE_INFINITY_US || us == NEGATIVE_INFINITY_US
 }
 
-fn stamp_difference(left: i64, right: i64) -> std::result::Result<IntervalMonthDayNano, ArrowError> {
+fn stamp_difference(
+    left: i64,
+    right: i64,
+) -> std::result::Result<IntervalMonthDayNano, ArrowError> {
     if is_infinite(left) || is_infinite(right) {
         let message = "cannot subtract infinite timestamps";
         return Err(raise(SqlState::DATETIME_FIELD_OVERFLOW, message));
@@ -336,8 +332,7 @@ fn cascade(
     // Hundredths of microseconds are noise of the multiplication.
     let steady = |value: f64| (value * 1_000_000.0).round_ties_even() / 1_000_000.0;
     let month_days = steady((months - months.trunc()) * MONTH_DAYS);
-    let mut seconds =
-        steady((days - days.trunc() + month_days - month_days.trunc()) * DAY_SECONDS);
+    let mut seconds = steady((days - days.trunc() + month_days - month_days.trunc()) * DAY_SECONDS);
     let mut whole_days = days.trunc() + month_days.trunc();
     if seconds.abs() >= DAY_SECONDS {
         whole_days += (seconds / DAY_SECONDS).trunc();

@@ -15,11 +15,11 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use datafusion::common::Result;
 
+use super::no_cast;
 use super::number::{
     decimal, decimal_of_float, decimal_of_text, double_of_decimal, integer, integer_of_decimal,
     integer_of_double, real_of_double,
 };
-use super::no_cast;
 use crate::functions::row::{raise, raise_error};
 use crate::text::{
     DAY_US, Excess, NEGATIVE_INFINITY_DAYS, NEGATIVE_INFINITY_US, POSITIVE_INFINITY_DAYS,
@@ -147,8 +147,14 @@ pub(super) fn convert(
         Type::SmallInt => integers::<Int16Type>(array, (i16::MIN.into(), i16::MAX.into()), to)?,
         Type::Integer => integers::<Int32Type>(array, (i32::MIN.into(), i32::MAX.into()), to)?,
         Type::BigInt => integers::<Int64Type>(array, (i64::MIN, i64::MAX), to)?,
-        Type::Oid | Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace
-        | Type::Regrole => integers::<Int64Type>(array, (i32::MIN.into(), u32::MAX.into()), &Type::Oid)?,
+        Type::Oid
+        | Type::Regclass
+        | Type::Regtype
+        | Type::Regproc
+        | Type::Regnamespace
+        | Type::Regrole => {
+            integers::<Int64Type>(array, (i32::MIN.into(), u32::MAX.into()), &Type::Oid)?
+        }
         Type::Real => reals(array, from, to)?,
         Type::Double => doubles(array, from, to)?,
         Type::Numeric(digits) => decimals(array, from, to, digits.is_none())?,
@@ -224,8 +230,8 @@ fn texts(
     for place in 0..array.len() {
         buffer.clear();
         if write(place, &mut buffer) {
-            let text = std::str::from_utf8(&buffer)
-                .map_err(|error| Error::internal(error.to_string()))?;
+            let text =
+                std::str::from_utf8(&buffer).map_err(|error| Error::internal(error.to_string()))?;
             builder.append_value(text_as(text, to, excess).map_err(raise_error)?);
         } else {
             builder.append_null();
@@ -314,12 +320,10 @@ fn reals(array: &ArrayRef, from: &Type, to: &Type) -> Result<ArrayRef> {
         DataType::Int64 => each::<Int64Type, Float32Type>(array, to, |value| Ok(value as f32)),
         DataType::Float32 => Ok(Arc::clone(array)),
         DataType::Float64 => each::<Float64Type, Float32Type>(array, to, real_of_double),
-        DataType::Decimal128(_, scale) => {
-            each::<Decimal128Type, Float32Type>(array, to, |value| {
-                let text = format!("{value}e{}", -i32::from(*scale));
-                Ok(text.parse().unwrap_or(f32::NAN))
-            })
-        }
+        DataType::Decimal128(_, scale) => each::<Decimal128Type, Float32Type>(array, to, |value| {
+            let text = format!("{value}e{}", -i32::from(*scale));
+            Ok(text.parse().unwrap_or(f32::NAN))
+        }),
         _ => Err(no_cast(from, to).into()),
     }
 }
@@ -331,11 +335,9 @@ fn doubles(array: &ArrayRef, from: &Type, to: &Type) -> Result<ArrayRef> {
         DataType::Int64 => each::<Int64Type, Float64Type>(array, to, |value| Ok(value as f64)),
         DataType::Float32 => each::<Float32Type, Float64Type>(array, to, |value| Ok(value.into())),
         DataType::Float64 => Ok(Arc::clone(array)),
-        DataType::Decimal128(_, scale) => {
-            each::<Decimal128Type, Float64Type>(array, to, |value| {
-                Ok(double_of_decimal(value, *scale))
-            })
-        }
+        DataType::Decimal128(_, scale) => each::<Decimal128Type, Float64Type>(array, to, |value| {
+            Ok(double_of_decimal(value, *scale))
+        }),
         _ => Err(no_cast(from, to).into()),
     }
 }
@@ -346,20 +348,18 @@ fn decimals(array: &ArrayRef, from: &Type, to: &Type, is_bare: bool) -> Result<A
     };
     let digits = (precision, scale);
     match array.data_type() {
-        DataType::Int16 => each::<Int16Type, Decimal128Type>(array, to, |value| {
-            decimal(value.into(), 0, digits)
-        }),
-        DataType::Int32 => each::<Int32Type, Decimal128Type>(array, to, |value| {
-            decimal(value.into(), 0, digits)
-        }),
-        DataType::Int64 => each::<Int64Type, Decimal128Type>(array, to, |value| {
-            decimal(value.into(), 0, digits)
-        }),
-        DataType::Decimal128(_, from) => each::<Decimal128Type, Decimal128Type>(
-            array,
-            to,
-            |value| decimal(value, *from, digits),
-        ),
+        DataType::Int16 => {
+            each::<Int16Type, Decimal128Type>(array, to, |value| decimal(value.into(), 0, digits))
+        }
+        DataType::Int32 => {
+            each::<Int32Type, Decimal128Type>(array, to, |value| decimal(value.into(), 0, digits))
+        }
+        DataType::Int64 => {
+            each::<Int64Type, Decimal128Type>(array, to, |value| decimal(value.into(), 0, digits))
+        }
+        DataType::Decimal128(_, from) => {
+            each::<Decimal128Type, Decimal128Type>(array, to, |value| decimal(value, *from, digits))
+        }
         DataType::Float32 => each::<Float32Type, Decimal128Type>(array, to, |value| {
             decimal_of_float(value.into(), 6, digits, is_bare)
         }),

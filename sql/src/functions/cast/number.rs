@@ -106,8 +106,10 @@ pub(super) fn decimal_of_text(
     if is_bare && from > scale {
         let rounded = rescale(unscaled, from, scale);
         if rounded.and_then(|rounded| rescale(rounded, scale, from)) != Some(unscaled) {
-            let message = format!("a numeric with more than {scale} digits after the point \
-                                   is not supported without a precision");
+            let message = format!(
+                "a numeric with more than {scale} digits after the point \
+                                   is not supported without a precision"
+            );
             return Err(raise(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
     }

@@ -27,7 +27,11 @@ impl Operands<'_> {
     pub(super) fn expr(&self, expr: Expr) -> Result<Expr> {
         Ok(match expr {
             Expr::BinaryExpr(binary) if is_comparison(binary.op) => self.comparison(binary)?,
-            Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+            Expr::BinaryExpr(BinaryExpr {
+                left,
+                op: op @ (Operator::And | Operator::Or),
+                right,
+            }) => {
                 let side = |side: Box<Expr>| self.boolean(*side, &op.to_string()).map(Box::new);
                 Expr::BinaryExpr(BinaryExpr { left: side(left)?, op, right: side(right)? })
             }
@@ -295,8 +299,8 @@ impl Operands<'_> {
             if types.is_empty() {
                 continue;
             }
-            let target = common(&types, Purpose::Column)
-                .ok_or_else(|| cannot_match("UNION", &types))?;
+            let target =
+                common(&types, Purpose::Column).ok_or_else(|| cannot_match("UNION", &types))?;
             let Some(kind) = Type::from_arrow(&target).filter(|_| target != DataType::Utf8) else {
                 continue;
             };
@@ -323,8 +327,7 @@ impl Operands<'_> {
             }
             LogicalPlan::Union(union) => {
                 let inputs = union.inputs.iter();
-                let inputs =
-                    inputs.map(|input| self.with_typed(input, place, kind).map(Arc::new));
+                let inputs = inputs.map(|input| self.with_typed(input, place, kind).map(Arc::new));
                 let inputs = inputs.collect::<Result<_>>()?;
                 let schema = Arc::clone(&union.schema);
                 LogicalPlan::Union(Union { inputs, schema }).recompute_schema()
@@ -369,9 +372,8 @@ fn depends_on_zone(function: &str, types: &[DataType]) -> bool {
     let [first, second] = types else { return false };
     match function {
         "operator +" | "operator -" => {
-            let is_span = |data_type: &DataType| {
-                matches!(data_type, DataType::Interval(_) | DataType::Null)
-            };
+            let is_span =
+                |data_type: &DataType| matches!(data_type, DataType::Interval(_) | DataType::Null);
             (is_moment(first) && is_span(second)) || (is_span(first) && is_moment(second))
         }
         "extract" | "date_part" => is_moment(second),

@@ -92,7 +92,10 @@ pub(super) enum Source {
     Date(i32),
     Time(i64),
     /// On its own clock, or on that of a zone.
-    Clock { us: i64, zone: Option<TimeZone> },
+    Clock {
+        us: i64,
+        zone: Option<TimeZone>,
+    },
     Infinite(bool),
     Interval(IntervalMonthDayNano),
 }
