@@ -11,7 +11,8 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
+    Volatility,
 };
 use stillframe_protocol::RelationId;
 
@@ -151,7 +152,8 @@ fn format_type(oid: i64, modifier: i64) -> String {
 pub(crate) fn register(state: &mut SessionState, frame: &Arc<Frame>, settings: &Settings) {
     let scope =
         Arc::new(Scope { catalog: Arc::clone(frame.catalog()), settings: settings.clone() });
-    let signature = Signature::variadic_any(Volatility::Stable);
+    let any = vec![TypeSignature::Nullary, TypeSignature::VariadicAny];
+    let signature = Signature::one_of(any, Volatility::Stable);
     for definition in DEFINITIONS {
         let scope = Arc::clone(&scope);
         let function = CatalogFunction { definition, signature: signature.clone(), scope };
