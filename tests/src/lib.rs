@@ -2,13 +2,17 @@
 //!
 //! The library is the harness and knows no crate of Stillframe: it starts the binary
 //! ([`Server`]), speaks the Postgres protocol to it ([`Client`] with a driver, [`Wire`] byte by
-//! byte), and runs SQL scripts ([`script`]). The tests proper are in `tests/tests`, the scripts in `tests/sqllogictest`.
+//! byte), runs SQL scripts ([`script`]), trials that share a server ([`suite`]) and the bank that
+//! must never lose money ([`bank`]). The tests proper are in `tests/tests`, the scripts in
+//! `tests/sqllogictest`.
 
+pub mod bank;
 mod binary;
 mod client;
 pub mod deadline;
 pub mod script;
 mod server;
+pub mod suite;
 pub mod wire;
 
 pub use client::{Answer, Client, Failure};

@@ -119,6 +119,57 @@ impl Wire {
         self.until("Z")
     }
 
+    /// Parses a statement; parameters have the types the server finds.
+    pub fn parse(&mut self, name: &str, sql: &str) {
+        let body = [text(name), text(sql), vec![0, 0]].concat();
+        self.send('P', &body);
+    }
+
+    /// Binds a statement to a portal, with all parameters and results as text.
+    pub fn bind(&mut self, portal: &str, statement: &str, parameters: &[Option<&[u8]>]) {
+        let mut body = [text(portal), text(statement), vec![0, 0]].concat();
+        let count = i16::try_from(parameters.len()).expect("few parameters");
+        body.extend_from_slice(&count.to_be_bytes());
+        for parameter in parameters {
+            let length = parameter
+                .map_or(-1, |bytes| i32::try_from(bytes.len()).expect("a short parameter"));
+            body.extend_from_slice(&length.to_be_bytes());
+            body.extend_from_slice(parameter.unwrap_or_default());
+        }
+        body.extend_from_slice(&[0, 0]);
+        self.send('B', &body);
+    }
+
+    /// Asks for the description of a portal.
+    pub fn describe(&mut self, portal: &str) {
+        self.send('D', &[vec![b'P'], text(portal)].concat());
+    }
+
+    /// Runs a portal, for so many rows at most; 0 is all.
+    pub fn execute(&mut self, portal: &str, rows_max: i32) {
+        self.send('E', &[text(portal), rows_max.to_be_bytes().to_vec()].concat());
+    }
+
+    /// Ends a series of extended messages; what comes up to ReadyForQuery.
+    pub fn sync(&mut self) -> Vec<Message> {
+        self.send('S', &[]);
+        self.until("Z")
+    }
+
+    /// Runs a statement with text parameters through the extended protocol.
+    pub fn extended(&mut self, sql: &str, parameters: &[Option<&[u8]>]) -> Vec<Message> {
+        self.parse("", sql);
+        self.bind("", "", parameters);
+        self.describe("");
+        self.execute("", 0);
+        self.sync()
+    }
+
+    /// Ends the session the polite way. Just to drop it is to vanish.
+    pub fn close(mut self) {
+        self.try_bytes(&[b'X', 0, 0, 0, 4]);
+    }
+
     /// The next message; `None` if the server has closed the connection.
     pub fn receive(&mut self) -> Option<Message> {
         let mut head = [0; 5];
@@ -132,6 +183,21 @@ impl Wire {
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body).expect("a whole message");
         Some(Message { kind: head[0] as char, body })
+    }
+
+    /// The next byte, where one answers that is no message.
+    pub fn byte(&mut self) -> u8 {
+        let mut byte = [0];
+        self.stream.read_exact(&mut byte).expect("a byte comes");
+        byte[0]
+    }
+
+    /// Whether something has come that wasn't read, or the connection has ended.
+    pub fn has_something(&self) -> bool {
+        self.stream.set_nonblocking(true).expect("an option of a socket");
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).expect("an option of a socket");
+        !matches!(peeked, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
     }
 
     /// What comes up to a message of one of these kinds.

@@ -134,6 +134,28 @@ fn sources_are_short_finished_and_where_they_belong() {
 }
 
 #[test]
+fn links_between_documents_lead_somewhere() {
+    let mut documents = vec![root().join("README.md")];
+    find(&root().join("docs"), "md", &mut documents);
+    let mut broken = Vec::new();
+    let mut followed = 0;
+    for document in documents {
+        let text = fs::read_to_string(&document).expect("a readable document");
+        let folder = document.parent().expect("a file is in a folder");
+        for link in links(&text).filter(|link| !link.contains("://") && !link.starts_with('#')) {
+            followed += 1;
+            let file = link.split('#').next().unwrap_or(link);
+            if !folder.join(file).exists() {
+                let shown = document.strip_prefix(root()).unwrap_or(&document);
+                broken.push(format!("{}: {link}", shown.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "links to nothing:\n{}", broken.join("\n"));
+    assert!(followed > 0, "the README leads to the documents");
+}
+
+#[test]
 fn decisions_are_numbered_without_gaps() {
     let mut records = Vec::new();
     find(&root().join("docs/decisions"), "md", &mut records);
@@ -170,4 +192,9 @@ fn find(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
             found.push(path);
         }
     }
+}
+
+/// The targets of Markdown's inline links.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }

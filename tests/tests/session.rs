@@ -1,0 +1,371 @@
+//! What a session is told beside its results: the step it reads, system tables, notices, the
+//! extended protocol, and what another session sees of it.
+
+use std::process::ExitCode;
+
+use stillframe_tests::deadline::{PATIENCE, poll};
+use stillframe_tests::suite::{self, answer};
+use stillframe_tests::wire::{parameter, rows, sqlstate, tags};
+use stillframe_tests::{Layout, Server, Wire};
+
+fn main() -> ExitCode {
+    suite::run(
+        Layout { hosts: 2, workers: 2 },
+        vec![
+            ("every_write_makes_one_step", every_write_makes_one_step),
+            ("every_result_tells_its_step", every_result_tells_its_step),
+            ("one_lease_in_repeatable_read", one_lease_in_repeatable_read),
+            ("a_write_is_seen_at_once_by_all", a_write_is_seen_at_once_by_all),
+            ("system_tables", system_tables),
+            ("leases_are_shown_while_they_are_held", leases_are_shown_while_they_are_held),
+            ("extended_protocol", extended_protocol),
+            ("a_portal_keeps_its_frame", a_portal_keeps_its_frame),
+            ("copy_in_its_forms", copy_in_its_forms),
+            ("copy_by_the_extended_protocol", copy_by_the_extended_protocol),
+            ("several_statements_in_one_query", several_statements_in_one_query),
+            ("refresh_gives_a_notice", refresh_gives_a_notice),
+            ("explain_of_a_view", explain_of_a_view),
+            ("cancel", cancel),
+        ],
+    )
+}
+
+fn step(wire: &mut Wire) -> u64 {
+    let step = answer(wire, "show stillframe.step");
+    step[0][0].parse().unwrap_or_else(|_| panic!("a step was expected: {step:?}"))
+}
+
+fn every_write_makes_one_step(server: &Server) {
+    let mut wire = server.wire();
+    let mut last = step(&mut wire);
+    for (sql, steps) in [
+        ("create table ws_t (id int primary key, x int)", 1),
+        ("create materialized view ws_v as select count(*) as n from ws_t", 1),
+        ("insert into ws_t values (1, 1), (2, 2), (3, 3)", 1),
+        ("update ws_t set x = x + 1", 1),
+        ("delete from ws_t where id = 2", 1),
+        ("select * from ws_t", 0),
+        ("select n from ws_v", 0),
+        ("begin; select * from ws_t; commit", 0),
+        ("drop table ws_t cascade", 1),
+    ] {
+        answer(&mut wire, sql);
+        let now = step(&mut wire);
+        assert_eq!(now - last, steps, "{sql}");
+        last = now;
+    }
+    wire.close();
+}
+
+fn every_result_tells_its_step(server: &Server) {
+    let mut wire = server.wire();
+    answer(&mut wire, "create table rs_t (x int)");
+    for turn in 0..3 {
+        answer(&mut wire, &format!("insert into rs_t values ({turn})"));
+        let expected = step(&mut wire).to_string();
+        let messages = wire.query("select stillframe.current_step() from rs_t limit 1");
+        assert_eq!(rows(&messages), [[expected.clone()]]);
+        // It is reported when it changes, which the `show` before has done.
+        assert_eq!(parameter(&messages, "stillframe.step").unwrap_or(expected.clone()), expected);
+        let reported = wire.query("insert into rs_t values (7); select count(*) from rs_t");
+        let next = step(&mut wire).to_string();
+        assert_eq!(parameter(&reported, "stillframe.step"), Some(next), "{reported:?}");
+    }
+    answer(&mut wire, "drop table rs_t");
+    wire.close();
+}
+
+fn one_lease_in_repeatable_read(server: &Server) {
+    let (mut reader, mut writer) = (server.wire(), server.wire());
+    answer(&mut writer, "create table rr_t (x int)");
+    answer(&mut writer, "create materialized view rr_v as select count(*) as n from rr_t");
+    answer(&mut reader, "begin isolation level repeatable read read only");
+    // The lease is taken at the first read, not before.
+    answer(&mut writer, "insert into rr_t values (1)");
+    let read = "select n, (select count(*) from rr_t), stillframe.current_step() from rr_v";
+    let first = answer(&mut reader, read);
+    assert_eq!(first[0][..2], ["1", "1"]);
+    for _ in 0..20 {
+        answer(&mut writer, "insert into rr_t values (2)");
+        assert_eq!(answer(&mut reader, read), first);
+    }
+    // What is dropped meanwhile can still be read.
+    answer(&mut writer, "drop table rr_t cascade");
+    assert_eq!(sqlstate(&writer.query("select * from rr_v")).as_deref(), Some("42P01"));
+    assert_eq!(answer(&mut reader, read), first);
+    assert_eq!(step(&mut reader).to_string(), first[0][2]);
+    answer(&mut reader, "commit");
+    assert_eq!(sqlstate(&reader.query("select * from rr_v")).as_deref(), Some("42P01"));
+    reader.close();
+    writer.close();
+}
+
+fn a_write_is_seen_at_once_by_all(server: &Server) {
+    let mut sessions = [server.wire(), server.wire(), server.wire()];
+    answer(&mut sessions[0], "create table so_t (x int)");
+    answer(
+        &mut sessions[0],
+        "create materialized view so_v as select count(*) as n, max(x) as m from so_t",
+    );
+    for turn in 1..=100 {
+        let writer = turn % sessions.len();
+        answer(&mut sessions[writer], &format!("insert into so_t values ({turn})"));
+        for wire in &mut sessions {
+            let seen = answer(wire, "select n, m, (select count(*) from so_t) from so_v");
+            assert_eq!(seen, [vec![turn.to_string(); 3]]);
+        }
+    }
+    answer(&mut sessions[0], "drop table so_t cascade");
+    sessions.into_iter().for_each(Wire::close);
+}
+
+fn system_tables(server: &Server) {
+    let mut wire = server.wire();
+    let layout = server.layout();
+    answer(&mut wire, "create table sy_t (x int)");
+    answer(&mut wire, "create materialized view sy_v as select x from sy_t where x > 0");
+    let mut count = |sql: &str| -> u32 {
+        let found = answer(&mut wire, sql);
+        found[0][0].parse().unwrap_or_else(|_| panic!("{sql}: {found:?}"))
+    };
+    assert_eq!(count("select count(*) from stillframe.hosts"), layout.hosts);
+    assert_eq!(count("select count(*) from stillframe.workers"), layout.hosts * layout.workers);
+    assert_eq!(
+        count("select count(*) from stillframe.steps where step = stillframe.current_step()"),
+        1
+    );
+    assert_eq!(count("select count(*) from stillframe.views where name = 'sy_v'"), 1);
+    assert_eq!(count("select count(*) from stillframe.views where name = 'sy_t'"), 0);
+    answer(&mut wire, "drop table sy_t cascade");
+    assert_eq!(answer(&mut wire, "select name from stillframe.views"), Vec::<Vec<String>>::new());
+    wire.close();
+}
+
+fn leases_are_shown_while_they_are_held(server: &Server) {
+    let (mut holder, mut other) = (server.wire(), server.wire());
+    answer(&mut other, "create table lh_t (x int)");
+    answer(&mut holder, "begin isolation level repeatable read");
+    let held =
+        answer(&mut holder, "select stillframe.current_step() from (select 1) s")[0][0].clone();
+    answer(&mut holder, "select * from lh_t");
+    for _ in 0..3 {
+        answer(&mut other, "insert into lh_t values (1)");
+    }
+    let leases = |wire: &mut Wire| {
+        answer(wire, &format!("select step from stillframe.leases where step = {held}")).len()
+    };
+    assert_eq!(leases(&mut other), 1);
+    answer(&mut holder, "rollback");
+    // The holder's answer doesn't wait for the release.
+    poll(PATIENCE, || (leases(&mut other) == 0).then_some(())).expect("the lease is released");
+    answer(&mut other, "drop table lh_t");
+    holder.close();
+    other.close();
+}
+
+fn extended_protocol(server: &Server) {
+    let mut wire = server.wire();
+    answer(&mut wire, "create table ep_t (id int primary key, a bigint, t text, n numeric(8,2))");
+    let insert = "insert into ep_t values ($1, $2, $3, $4)";
+    let parameters: [Option<&[u8]>; 4] =
+        [Some(b"1"), Some(b"-5"), Some("ü'x".as_bytes()), Some(b"1.5")];
+    assert_eq!(tags(&wire.extended(insert, &parameters)), ["INSERT 0 1"]);
+    assert_eq!(tags(&wire.extended(insert, &[Some(b"2"), None, None, None])), ["INSERT 0 1"]);
+    let select = "select id, a, t, n from ep_t where id = $1 or t = $2";
+    assert_eq!(rows(&wire.extended(select, &[Some(b"1"), None])), [["1", "-5", "ü'x", "1.50"]]);
+    assert_eq!(
+        rows(&wire.extended(select, &[Some(b"2"), Some(b"q")])),
+        [["2", "NULL", "NULL", "NULL"]]
+    );
+    assert_eq!(
+        tags(&wire.extended("update ep_t set a = $1 where id = $2", &[Some(b"9"), Some(b"2")])),
+        ["UPDATE 1"]
+    );
+    assert_eq!(tags(&wire.extended("delete from ep_t where a = $1", &[Some(b"9")])), ["DELETE 1"]);
+    // A named statement, run again and again.
+    wire.parse("count", "select count(*), $1::int + 1 from ep_t where id >= $1");
+    for (parameter, expected) in [("1", ["1", "2"]), ("2", ["0", "3"])] {
+        wire.bind("", "count", &[Some(parameter.as_bytes())]);
+        wire.execute("", 0);
+        assert_eq!(rows(&wire.sync()), [expected]);
+    }
+    answer(&mut wire, "drop table ep_t");
+    wire.close();
+}
+
+fn a_portal_keeps_its_frame(server: &Server) {
+    let (mut wire, mut other) = (server.wire(), server.wire());
+    answer(&mut other, "create table pf_t (id int primary key, x int)");
+    answer(&mut other, "insert into pf_t select g, 0 from generate_series(1, 50) as s(g)");
+    answer(&mut wire, "begin");
+    wire.parse("", "select id, x from pf_t order by id");
+    wire.bind("portal", "", &[]);
+    wire.execute("portal", 20);
+    wire.send('H', &[]);
+    let mut seen = rows(&wire.until("sCE"));
+    assert_eq!(seen.len(), 20, "{seen:?}");
+    answer(&mut other, "update pf_t set x = 1");
+    answer(&mut other, "delete from pf_t where id > 30");
+    loop {
+        wire.execute("portal", 20);
+        wire.send('H', &[]);
+        let messages = wire.until("sCE");
+        seen.extend(rows(&messages));
+        if messages.last().map(|message| message.kind) != Some('s') {
+            break;
+        }
+    }
+    wire.sync();
+    let expected: Vec<_> = (1..=50).map(|id| vec![id.to_string(), "0".to_owned()]).collect();
+    assert_eq!(seen, expected);
+    answer(&mut wire, "commit");
+    assert_eq!(answer(&mut wire, "select count(*), min(x) from pf_t"), [["30", "1"]]);
+    answer(&mut wire, "drop table pf_t");
+    wire.close();
+    other.close();
+}
+
+fn copy_in_its_forms(server: &Server) {
+    let mut wire = server.wire();
+    answer(
+        &mut wire,
+        "create table cf_t (id int primary key, t text, d date, n numeric(6,2), b boolean)",
+    );
+    answer(
+        &mut wire,
+        "create materialized view cf_v as select count(*) as n, sum(n) as s from cf_t",
+    );
+    let text = "1\ta\\tb\\\\c\\nd\t2024-01-31\t1.5\tt\n2\t\\N\t\\N\t\\N\t\\N\n3\t\\101\\x42\t2024-02-01\t-0.005\tfalse\n\\.\n";
+    assert_eq!(tags(&wire.copy("copy cf_t from stdin", text.as_bytes())), ["COPY 3"]);
+    assert_eq!(
+        answer(&mut wire, "select * from cf_t order by id"),
+        [
+            ["1", "a\tb\\c\nd", "2024-01-31", "1.50", "t"],
+            ["2", "NULL", "NULL", "NULL", "NULL"],
+            ["3", "AB", "2024-02-01", "-0.01", "f"],
+        ]
+    );
+    let csv = "t,id,b\n\"say \"\"hi\"\",\nbye\",4,yes\n,5,\n\"\",6,0\nNA,7,off\n";
+    let sql = "copy cf_t (t, id, b) from stdin with (format csv, header true)";
+    assert_eq!(tags(&wire.copy(sql, csv.as_bytes())), ["COPY 4"]);
+    assert_eq!(
+        answer(&mut wire, "select id, t, b, t is null, n from cf_t where id > 3 order by id"),
+        [
+            ["4", "say \"hi\",\nbye", "t", "f", "NULL"],
+            ["5", "NULL", "NULL", "t", "NULL"],
+            ["6", "", "f", "f", "NULL"],
+            ["7", "NA", "f", "f", "NULL"],
+        ]
+    );
+    let sql = "copy cf_t (id, t) from stdin (format csv, null 'NA', delimiter ';', quote '''')";
+    assert_eq!(tags(&wire.copy(sql, "8;NA\r\n9;'N;A'\r\n".as_bytes())), ["COPY 2"]);
+    assert_eq!(
+        answer(&mut wire, "select id, t from cf_t where id > 7 order by id"),
+        [["8", "NULL"], ["9", "N;A"]]
+    );
+    assert_eq!(answer(&mut wire, "select n, s from cf_v"), [["9", "1.49"]]);
+    // Nothing at all is fine too.
+    assert_eq!(tags(&wire.copy("copy cf_t from stdin", &b""[..])), ["COPY 0"]);
+    answer(&mut wire, "drop table cf_t cascade");
+    wire.close();
+}
+
+fn copy_by_the_extended_protocol(server: &Server) {
+    let mut wire = server.wire();
+    answer(&mut wire, "create table ce_t (id int primary key, t text)");
+    wire.parse("", "copy ce_t from stdin (format csv)");
+    wire.bind("", "", &[]);
+    wire.execute("", 0);
+    wire.send('H', &[]);
+    let messages = wire.until("GE");
+    assert_eq!(messages.last().map(|message| message.kind), Some('G'), "{messages:?}");
+    wire.send('d', b"1,on");
+    wire.send('d', b"e\n2,two\n");
+    wire.send('c', &[]);
+    assert_eq!(tags(&wire.sync()), ["COPY 2"]);
+    assert_eq!(answer(&mut wire, "select * from ce_t order by id"), [["1", "one"], ["2", "two"]]);
+    answer(&mut wire, "drop table ce_t");
+    wire.close();
+}
+
+fn several_statements_in_one_query(server: &Server) {
+    let mut wire = server.wire();
+    let messages = wire.query(
+        "create table ss_t (x int); insert into ss_t values (1), (2); select count(*) from ss_t; ; drop table ss_t",
+    );
+    assert_eq!(tags(&messages), ["CREATE TABLE", "INSERT 0 2", "SELECT 1", "DROP TABLE"]);
+    assert_eq!(rows(&messages), [["2"]]);
+    let messages = wire.query("select 1; select 1 / 0; select 2");
+    assert_eq!(sqlstate(&messages).as_deref(), Some("22012"));
+    assert_eq!(rows(&messages), [["1"]], "what comes after an error isn't run");
+    let messages = wire.query("  ;  ");
+    assert_eq!(messages.iter().map(|m| m.kind).filter(|k| *k != 'S').collect::<String>(), "IZ");
+    wire.close();
+}
+
+fn refresh_gives_a_notice(server: &Server) {
+    let mut wire = server.wire();
+    answer(&mut wire, "create table rn_t (x int)");
+    answer(&mut wire, "create materialized view rn_v as select x from rn_t");
+    answer(&mut wire, "insert into rn_t values (1)");
+    let messages = wire.query("refresh materialized view rn_v");
+    assert_eq!(tags(&messages), ["REFRESH MATERIALIZED VIEW"]);
+    assert!(messages.iter().any(|message| message.kind == 'N'), "{messages:?}");
+    assert_eq!(answer(&mut wire, "select x from rn_v"), [["1"]]);
+    assert_eq!(sqlstate(&wire.query("refresh materialized view rn_t")).as_deref(), Some("42809"));
+    assert_eq!(
+        sqlstate(&wire.query("refresh materialized view rn_none")).as_deref(),
+        Some("42P01")
+    );
+    answer(&mut wire, "drop table rn_t cascade");
+    wire.close();
+}
+
+fn explain_of_a_view(server: &Server) {
+    let mut wire = server.wire();
+    answer(&mut wire, "create table ev_t (id int primary key, g int, x int)");
+    answer(&mut wire, "create table ev_u (g int, name text)");
+    answer(
+        &mut wire,
+        "create materialized view ev_v as select u.name, sum(t.x) as s from ev_t t \
+         join ev_u u on t.g = u.g where t.x > 0 group by u.name",
+    );
+    let explain = |wire: &mut Wire, sql: &str| {
+        let lines: Vec<String> = answer(wire, sql).into_iter().flatten().collect();
+        lines.join("\n").to_lowercase()
+    };
+    let plan = explain(&mut wire, "explain materialized view ev_v");
+    for word in ["ev_t", "ev_u", "join", "aggregate", "filter", "sum"] {
+        assert!(plan.contains(word), "{word} is missing:\n{plan}");
+    }
+    let plan = explain(&mut wire, "explain select * from ev_v where s > 1");
+    assert!(plan.contains("ev_v"), "{plan}");
+    assert_eq!(sqlstate(&wire.query("explain materialized view ev_t")).as_deref(), Some("42809"));
+    assert_eq!(sqlstate(&wire.query("explain select nosuch from ev_v")).as_deref(), Some("42703"));
+    answer(&mut wire, "drop table ev_t, ev_u cascade");
+    wire.close();
+}
+
+fn cancel(server: &Server) {
+    let mut wire = Wire::open(server.address());
+    let greeting = wire.start(&[("user", "tester"), ("database", "stillframe")]);
+    let key = greeting.iter().find(|message| message.kind == 'K').expect("a key to cancel with");
+    wire.send_query(
+        "select count(*) from generate_series(1, 100000) as a(x), generate_series(1, 100000) as b(y) \
+         where x + y < 0",
+    );
+    // Until the query is under way a cancel has nothing to stop: it is sent until one has.
+    let cancelled = poll(PATIENCE, || {
+        let mut other = Wire::open(server.address());
+        let mut packet = vec![0, 0, 0, 16];
+        packet.extend_from_slice(&80_877_102_i32.to_be_bytes());
+        packet.extend_from_slice(&key.body);
+        other.bytes(&packet);
+        assert_eq!(other.drain(), b"", "a cancel request gets no answer");
+        wire.has_something().then_some(())
+    });
+    assert!(cancelled.is_some(), "the query goes on");
+    assert_eq!(sqlstate(&wire.until("Z")).as_deref(), Some("57014"));
+    assert_eq!(answer(&mut wire, "select 5"), [["5"]]);
+    wire.close();
+}
