@@ -1,6 +1,8 @@
 //! Reads a stored relation of a frame: one partition for each shard, filters and limits done by the
 //! hosts.
 
+mod pushdown;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use futures::{StreamExt, TryStreamExt};
 use stillframe_protocol::{HostError, RelationId, ScanPart, ScanRequest, ScanStream, Shard};
 
 use crate::query::BATCH_ROWS;
-use crate::{Error, Frame, Relation};
+use crate::{Error, Frame, Relation, RelationKind};
 
 /// A table or materialized view of a frame.
 #[derive(Debug)]
@@ -37,6 +39,19 @@ impl StoredTable {
     pub(crate) fn new(frame: &Arc<Frame>, relation: &Relation) -> Self {
         let schema = relation.defined_schema();
         Self { frame: Arc::clone(frame), relation: relation.clone(), schema }
+    }
+
+    /// Fails if a row that the view reads makes one of its expressions fail: then what the view has
+    /// isn't its answer, on whatever shard the row may be, and whatever the query wants of it.
+    async fn raise_errors(&self) -> std::result::Result<(), Error> {
+        if !matches!(self.relation.kind, RelationKind::MaterializedView { .. }) {
+            return Ok(());
+        }
+        let (epoch, step) = (self.frame.epoch(), self.frame.step());
+        let hosts = self.frame.database().hosts.iter();
+        let asked = hosts.map(|host| host.view_errors(epoch, step, self.relation.id));
+        let errors = futures::future::try_join_all(asked).await?;
+        errors.into_iter().flatten().min().map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// The relation.
@@ -59,16 +74,26 @@ impl TableProvider for StoredTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()])
+        let support = |filter: &&Expr| match pushdown::condition(filter, &self.relation) {
+            Some(_) => TableProviderFilterPushDown::Exact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
     }
 
     async fn scan(
         &self,
         _state: &dyn Session,
         projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
+        filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.raise_errors().await.map_err(external)?;
+        let conditions = filters.iter().map(|filter| {
+            pushdown::condition(filter, &self.relation).ok_or_else(|| {
+                DataFusionError::Internal(format!("hosts were not asked for the filter {filter}"))
+            })
+        });
         let all = (0..self.schema.fields().len()).collect();
         let projection = projection.cloned().unwrap_or(all);
         let order = self.relation.stored_order();
@@ -80,8 +105,8 @@ impl TableProvider for StoredTable {
             step: self.frame.step(),
             relation: self.relation.id,
             worker: 0,
-            keys: None,
-            filters: vec![],
+            keys: pushdown::keys(filters, &self.relation),
+            filters: conditions.collect::<Result<_>>()?,
             limit,
             projection: stored.collect(),
             batch_rows: BATCH_ROWS,
@@ -133,6 +158,9 @@ impl DisplayAs for FrameScan {
         write!(f, ", columns=[{}]", columns.join(", "))?;
         if let Some(keys) = &self.request.keys {
             write!(f, ", keys={}", keys.num_rows())?;
+        }
+        if !self.request.filters.is_empty() {
+            write!(f, ", filters={}", self.request.filters.len())?;
         }
         if let Some(limit) = self.request.limit {
             write!(f, ", limit={limit}")?;
