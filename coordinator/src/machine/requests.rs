@@ -57,13 +57,7 @@ impl Machine {
                 self.transactions.reserve(moment, ticket, reserve, effects);
             }
             Request::Commit { transaction, staged_on } => {
-                if self.transactions.repeats(transaction, ticket, effects) {
-                } else if staged_on.is_empty() {
-                    self.transactions.end_unchanged(moment, transaction, ticket, effects);
-                } else {
-                    self.transactions.close(moment, transaction, ticket, effects);
-                    self.sequence.push_transaction(transaction);
-                }
+                self.commit(moment, ticket, transaction, staged_on.is_empty(), effects);
             }
             Request::CatalogHead => {
                 effects.answer(ticket, Ok(Reply::Head(self.catalog.head().clone())));
@@ -85,6 +79,25 @@ impl Machine {
         let catalog = self.catalog.current();
         let granted = self.leases.grant(now.elapsed, lease, time_to_live, step, catalog);
         Grant { lease, epoch, step: granted.step, catalog: granted.catalog.clone() }
+    }
+
+    fn commit(
+        &mut self,
+        moment: Moment,
+        ticket: Ticket,
+        transaction: TransactionId,
+        unchanged: bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.transactions.repeats(transaction, ticket, effects) {
+            return;
+        }
+        if unchanged {
+            self.transactions.end_unchanged(moment, transaction, ticket, effects);
+            return;
+        }
+        self.transactions.close(moment, transaction, ticket, effects);
+        self.sequence.push_transaction(transaction);
     }
 
     fn change(
