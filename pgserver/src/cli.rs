@@ -90,6 +90,9 @@ pub enum ServeError {
     /// The ready file can't be written.
     #[error("cannot write {0:?}: {1}")]
     ReadyFile(PathBuf, #[source] io::Error),
+    /// There are no threads to run on.
+    #[error("cannot start threads: {0}")]
+    Runtime(#[source] io::Error),
     /// Signals can't be listened to.
     #[error("cannot listen to signals: {0}")]
     Signals(#[source] io::Error),

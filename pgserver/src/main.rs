@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-use cli::Arguments;
+use cli::{Arguments, ServeError};
 
 /// dbsp allocates much and on many threads; its own choice of an allocator is made for that.
 #[global_allocator]
@@ -18,14 +18,28 @@ static ALLOCATOR: stillframe_engine::Allocator = stillframe_engine::Allocator;
 /// a circuit is replaced.
 const LOG: &str = "warn,stillframe=info,dbsp=error";
 
-#[tokio::main]
-async fn main() -> ExitCode {
+/// Planning a statement descends as deep as the statement is nested.
+const STACK_BYTES: usize = 8 << 20;
+
+fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if let Err(error) = log(arguments.log.as_deref()) {
         eprintln!("stillframe: {error}");
         return ExitCode::FAILURE;
     }
-    match arguments.serve().run().await {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(STACK_BYTES)
+        .build();
+    let served = match runtime {
+        // On one of its threads, which have the deep stacks.
+        Ok(runtime) => runtime.block_on(async {
+            let served = tokio::spawn(arguments.serve().run()).await;
+            served.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+        }),
+        Err(error) => Err(ServeError::Runtime(error)),
+    };
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("stillframe: {error}");
