@@ -8,6 +8,7 @@ mod aggregate;
 mod builder;
 mod constant;
 mod error_entry;
+mod explain;
 mod identity;
 mod join;
 mod linear;
@@ -24,6 +25,7 @@ use stillframe_protocol::{Program, RelationId};
 
 use builder::Builder;
 
+pub use explain::explain;
 pub use output::{RelationOutput, ShardSnapshot, Snapshot};
 pub use table::TableInput;
 

@@ -287,3 +287,6 @@ fn escaped_pattern(pattern: &Expression, escape: char) -> Result<Physical, Engin
     }
     Ok(Arc::new(physical::Literal::new(ScalarValue::Utf8(Some(rewritten)))))
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,9 @@ mod storage;
 mod weight;
 
 pub use check::check;
-pub use circuit::{Circuit, RelationOutput, ShardSnapshot, Snapshot, TableInput, construct};
+pub use circuit::{
+    Circuit, RelationOutput, ShardSnapshot, Snapshot, TableInput, construct, explain,
+};
 pub use error::EngineError;
 pub use expression::{Functions, compile, row_error};
 pub use host::{HostOptions, LocalHost};

@@ -22,7 +22,7 @@ use dbsp::circuit::WithClock;
 use dbsp::dynamic::{DynData, DynUnit, DynWeight};
 use dbsp::operator::Sum;
 use dbsp::operator::dynamic::aggregate::{DynAggregatorImpl, IncAggregateFactories};
-use dbsp::typed_batch::{DynOrdIndexedZSet, DynOrdWSet, OrdWSet};
+use dbsp::typed_batch::{Batch, DynOrdIndexedZSet, DynOrdWSet, OrdWSet};
 use dbsp::utils::Tup2;
 use dbsp::{Circuit, OrdIndexedZSet, RootCircuit, Stream};
 use stillframe_protocol::{Aggregate, AggregateFunction, Fingerprint};
@@ -31,7 +31,7 @@ use super::builder::{Builder, role_of};
 use super::constant::constant;
 use super::linear::KeyedRows;
 use super::relation::{Relation, schema_of};
-use super::source::{Books, KeyedStream, Placement, Source, SourceStream};
+use super::source::{Books, KeyedStream, Placement, Source, SourceStream, placed, sharded};
 use crate::EngineError;
 use crate::row::{Codec, Row};
 use crate::weight::{Accumulator, Cells, Sparse};
@@ -150,6 +150,11 @@ impl Builder<'_> {
         let aggregates = places.iter().map(|place| &grouping.aggregates[*place]);
         let layout = Layout::new(grouping.input, aggregates.zip(results), key.is_empty())?;
         let carries_errors = layout.can_fail();
+        let travel = if grouping.input.is_placed_by(key) { "" } else { ", moved to its worker" };
+        self.notes.note(format!(
+            "stores one weight of {} numbers per group{travel}, a change costs a seek per group",
+            layout.positions()
+        ));
         let layout = Arc::new(layout);
         let stream = match layout.positions() {
             1 => self.weighed::<Cells<1>>(grouping, key, layout, books),
@@ -187,9 +192,8 @@ impl Builder<'_> {
                 .circuit
                 .add_nary_operator(Sum::new(), [&weighed, &present])
                 .set_persistent_id(Some(&id));
-        } else if grouping.input.is_placed_by(key) {
-            weighed.mark_sharded();
         }
+        let weighed = placed_or_sharded(&weighed, grouping.input, key);
         // Spelled out because `Stream::aggregate_generic` has a bound that no type meets.
         type Weights = DynOrdWSet<DynData, DynWeight>;
         type Groups = DynOrdIndexedZSet<DynData, DynData>;
@@ -224,6 +228,9 @@ impl Builder<'_> {
                 return Err(EngineError::InvalidPlan(message));
             }
         }
+        self.notes.note(format!(
+            "stores the values of column {column} by group, a change costs a seek per group"
+        ));
         let (index, book) = self.value_index(grouping, key, column, argument)?;
         books.extend(book);
         let function = |place: usize| grouping.aggregates[place].function;
@@ -272,10 +279,8 @@ impl Builder<'_> {
                     .circuit
                     .add_nary_operator(Sum::new(), [&index, &present])
                     .set_persistent_id(Some(&id));
-            } else if input.is_placed_by(key) {
-                index.mark_sharded();
             }
-            Ok((index, books))
+            Ok((placed_or_sharded(&index, input, key), books))
         })
     }
 
@@ -284,19 +289,30 @@ impl Builder<'_> {
         let mut parts = parts.into_iter();
         let mut whole = parts.next().expect("an aggregation has at least one part");
         for (number, part) in parts.enumerate() {
+            self.notes.note("joins the groups' results");
             let id = self.identity.of(grouping.fingerprint, &format!("combine-{number}"))?;
             let joined = whole.stream.join_index(&part.stream, |group, left, right| {
                 let values = Row::concatenate([left.as_bytes(), right.as_bytes()]);
                 Some((group.clone(), values))
             });
             // The join copies its key, so that each group stays where it is.
-            whole.stream = joined.set_persistent_id(Some(&id)).mark_sharded();
+            whole.stream = placed(&joined.set_persistent_id(Some(&id)));
             let first = whole.fields.len();
             whole.fields.extend(part.fields);
             whole.values.extend(part.values.iter().map(|(place, value)| (*place, first + value)));
         }
         Ok(whole)
     }
+}
+
+/// A stream by group on the workers that own the groups. Where groups are always present, what
+/// makes them so comes from another worker.
+fn placed_or_sharded<B: Batch<Time = ()>>(
+    stream: &Stream<RootCircuit, B>,
+    input: &Relation,
+    key: &[usize],
+) -> Stream<RootCircuit, B> {
+    if input.is_placed_by(key) && !key.is_empty() { placed(stream) } else { sharded(stream) }
 }
 
 /// NULL of a type, encoded.

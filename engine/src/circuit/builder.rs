@@ -13,16 +13,22 @@ use stillframe_protocol::{Fingerprint, Literal, Plan, RelationId, Table, View};
 
 use super::aggregate::Grouping;
 use super::constant::constant;
+use super::explain::Notes;
 use super::identity::Identity;
 use super::linear::{Changes, Emission, ErrorBook, Evaluation, KeyedRows, Linear, Rows};
 use super::output::{RelationOutput, Snapshot};
 use super::publish::publish;
 use super::relation::{Relation, schema_of};
-use super::source::{Books, KeyedStream, Placement, RowStream, Source, SourceStream};
+use super::source::{
+    Books, KeyedStream, Placement, RowStream, Source, SourceStream, placed, sharded,
+};
 use super::table::{self, TableInput};
 use crate::expression::scalar;
 use crate::row::{Codec, Row};
 use crate::{EngineError, Functions};
+
+/// What is to be said of filters and projections.
+const STATELESS: &str = "evaluated by what reads it, stores nothing";
 
 /// Builds a circuit, sharing what several plans compute alike.
 ///
@@ -30,6 +36,7 @@ use crate::{EngineError, Functions};
 pub(crate) struct Builder<'a> {
     pub(super) circuit: &'a RootCircuit,
     pub(super) identity: Identity,
+    pub(super) notes: Notes,
     functions: &'a Functions,
     /// Tables and views.
     relations: HashMap<RelationId, Relation>,
@@ -47,6 +54,7 @@ impl<'a> Builder<'a> {
         Self {
             circuit,
             identity: Identity::default(),
+            notes: Notes::default(),
             functions,
             relations: HashMap::new(),
             built: HashMap::new(),
@@ -71,15 +79,25 @@ impl<'a> Builder<'a> {
 
     /// Adds a view: computes its plan, keeps its rows, and lets later views read it.
     pub(crate) fn view(&mut self, view: &View) -> Result<RelationOutput, EngineError> {
-        let fingerprint = view.plan.fingerprint();
+        let (relation, output) = self.kept(view.id, &view.plan)?;
+        self.add(view.id, relation)?;
+        Ok(output)
+    }
+
+    /// A plan whose rows are kept for a view. Views with the same plan are kept once.
+    pub(super) fn kept(
+        &mut self,
+        view: RelationId,
+        plan: &Plan,
+    ) -> Result<(Relation, RelationOutput), EngineError> {
+        let fingerprint = plan.fingerprint();
         let relation = match self.views.get(&fingerprint) {
             Some(same) => same.clone(),
-            None => self.relation(&view.plan)?,
+            None => self.relation(plan)?,
         };
-        let (kept, output) = self.keep(view.id, relation)?;
-        self.views.insert(fingerprint, kept.clone());
-        self.add(view.id, kept)?;
-        Ok(output)
+        let (relation, output) = self.keep(view, relation)?;
+        self.views.insert(fingerprint, relation.clone());
+        Ok((relation, output))
     }
 
     fn add(&mut self, id: RelationId, relation: Relation) -> Result<(), EngineError> {
@@ -91,8 +109,16 @@ impl<'a> Builder<'a> {
 
     /// What a plan comes to. Equal plans are built once.
     pub(super) fn relation(&mut self, plan: &Plan) -> Result<Relation, EngineError> {
+        self.notes.open(plan);
+        let relation = self.built_once(plan);
+        self.notes.close();
+        relation
+    }
+
+    fn built_once(&mut self, plan: &Plan) -> Result<Relation, EngineError> {
         let fingerprint = plan.fingerprint();
         if let Some(relation) = self.built.get(&fingerprint) {
+            self.notes.note("the same as elsewhere, computed once");
             return Ok(relation.clone());
         }
         let mut relation = self.build(plan, fingerprint)?;
@@ -105,15 +131,22 @@ impl<'a> Builder<'a> {
     fn build(&mut self, plan: &Plan, fingerprint: Fingerprint) -> Result<Relation, EngineError> {
         match plan {
             Plan::Relation { id, .. } => match self.relations.get(id) {
-                Some(relation) => Ok(relation.clone()),
+                Some(relation) => {
+                    self.notes.note(format!("{id}, whose rows are stored already"));
+                    Ok(relation.clone())
+                }
                 None => Err(EngineError::InvalidPlan(format!("relation {id} is not there"))),
             },
             Plan::Values { schema, rows } => {
                 let codec = Arc::new(Codec::new(Arc::clone(schema))?);
                 self.values(fingerprint, codec, rows)
             }
-            Plan::Filter { input, predicate } => self.relation(input)?.filter(predicate),
+            Plan::Filter { input, predicate } => {
+                self.notes.note(STATELESS);
+                self.relation(input)?.filter(predicate)
+            }
             Plan::Project { input, expressions, schema } => {
+                self.notes.note(STATELESS);
                 self.relation(input)?.project(expressions, schema)
             }
             Plan::Join { left, right, on, residual, .. } => {
@@ -250,10 +283,8 @@ impl<'a> Builder<'a> {
         self.keyed(relation.fingerprint, &format!("index{}", role_of(columns)), |builder, id| {
             let emission = Box::new(KeyedRows::new(relation, key, rest, true)?);
             let (stream, books) = builder.linear("Index", relation, emission, id)?;
-            if relation.is_placed_by(key) {
-                stream.mark_sharded();
-            }
-            Ok((stream, books))
+            let is_placed = relation.is_placed_by(key);
+            Ok((if is_placed { placed(&stream) } else { sharded(&stream) }, books))
         })
     }
 
@@ -281,6 +312,7 @@ impl<'a> Builder<'a> {
         let batch = OrdZSet::from_keys((), rows.into_iter().map(|row| Tup2(row, 1)).collect());
         let id = self.identity.of(fingerprint, "values")?;
         let stream = constant(self.circuit, &id, batch);
+        self.notes.note("constant rows, which enter once");
         let columns = (0..fields.len()).collect();
         let source = Source {
             stream: SourceStream::Set(stream),
@@ -300,13 +332,18 @@ impl<'a> Builder<'a> {
     ) -> Result<Relation, EngineError> {
         let (rows, books) = self.private_rows(input, "distinct-input")?;
         let columns: Vec<usize> = (0..input.columns.len()).collect();
+        self.notes
+            .note("stores each distinct row and how often it is there, a change costs a seek");
         let (rows, placement, is_spread) = match input.placement_of(&input.columns) {
-            Placement::Derived => (rows.shard(), Placement::By(columns.clone()), true),
+            Placement::Derived => {
+                self.notes.note("rows travel to the worker of their hash");
+                (sharded(&rows), Placement::By(columns.clone()), true)
+            }
             // Equal rows have equal fields, so they are on one worker already.
-            placement => (rows, placement, input.source.is_spread),
+            placement => (placed(&rows), placement, input.source.is_spread),
         };
         let id = self.identity.of(fingerprint, "distinct")?;
-        let stream = rows.mark_sharded().distinct().set_persistent_id(Some(&id));
+        let stream = rows.distinct().set_persistent_id(Some(&id));
         let source = Source {
             stream: SourceStream::Set(stream),
             codec: Arc::new(codec_of(input)?),
@@ -348,6 +385,7 @@ impl<'a> Builder<'a> {
         let Some(placement) = placement else {
             return self.values(fingerprint, codec, &[]);
         };
+        self.notes.note("stores nothing");
         let is_spread = inputs.iter().all(|input| input.source.is_spread);
         let id = self.identity.of(fingerprint, "union")?;
         // Not dbsp's `sum`, which takes sharded streams where there are any.
@@ -374,6 +412,7 @@ impl<'a> Builder<'a> {
         let columns: Vec<usize> = (0..relation.columns.len()).collect();
         if relation.is_stored() && relation.source.is_spread {
             // The stream is the view. Often its integral exists.
+            self.notes.note("its rows are those of its topmost operator, stored there");
             let source = &relation.source;
             let (rows, key_columns) = match &source.stream {
                 SourceStream::Set(stream) => {
@@ -391,11 +430,13 @@ impl<'a> Builder<'a> {
             let output = RelationOutput::new(Arc::clone(&source.codec), key_columns, rows, books);
             return Ok((relation, output));
         }
+        self.notes.note("stores its rows, a change costs a row");
         let (mut stream, books) = self.private_rows(&relation, "view")?;
         let placement = if relation.source.is_spread {
             relation.placement_of(&relation.columns)
         } else {
-            stream = stream.shard().mark_sharded();
+            self.notes.note("rows travel to the worker of their hash");
+            stream = sharded(&stream);
             Placement::By(columns.clone())
         };
         let rows = publish(&stream.accumulate_integrate_trace(), &frame_id, |trace| {

@@ -43,9 +43,10 @@ impl Builder<'_> {
         let on = key_order(left, right, on)?;
         let left_key: Vec<usize> = on.iter().map(|pair| pair.0).collect();
         let right_key: Vec<usize> = on.iter().map(|pair| pair.1).collect();
-        let left_side = self.side(left, &left_key, false)?;
+        let left_side = self.side("left", left, &left_key, false)?;
         // NULL meets nothing as soon as one side has none.
-        let right_side = self.side(right, &right_key, !left_side.key_not_null)?;
+        let right_side = self.side("right", right, &right_key, !left_side.key_not_null)?;
+        self.notes.note("a change costs a seek in the other side and a row per match");
 
         let id = self.identity.of(fingerprint, "join")?;
         let stream = left_side.stream.join(&right_side.stream, |key, left, right| {
@@ -94,6 +95,7 @@ impl Builder<'_> {
     /// A side by its key. If `without_nulls`, rows with a NULL in their key are left out.
     fn side(
         &mut self,
+        name: &str,
         relation: &Relation,
         key: &[usize],
         without_nulls: bool,
@@ -103,6 +105,7 @@ impl Builder<'_> {
             && is_own_index(relation, &key_registers)
             && (*key_not_null || !without_nulls)
         {
+            self.notes.note(format!("the {name} side is its own index"));
             return Ok(Side {
                 stream: stream.clone(),
                 books: relation.source.books.clone(),
@@ -116,6 +119,10 @@ impl Builder<'_> {
                 rest.push(*register);
             }
         }
+        let travel =
+            if relation.is_placed_by(&key_registers) { "" } else { ", moved to its worker" };
+        let columns = key.len();
+        self.notes.note(format!("stores the {name} side by {columns} columns{travel}"));
         let (stream, books) = self.index(relation, &key_registers, &rest, key)?;
         Ok(Side { stream, books, rest, key_not_null: true })
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use dbsp::typed_batch::{Batch, BatchReader};
 use dbsp::{OrdIndexedZSet, OrdZSet, RootCircuit, Stream};
 
 use super::output::ErrorCounts;
@@ -73,4 +74,23 @@ impl Source {
     pub(crate) fn types(&self) -> Vec<DataType> {
         self.codec.schema().fields().iter().map(|field| field.data_type().clone()).collect()
     }
+}
+
+/// Moves a stream's rows to the workers that own their keys. Nobody else may read the stream.
+///
+/// Whatever integrates rows by key reads such a stream: were it left to dbsp to shard, the name of
+/// the integral would depend on who asks first, and that of a second one on who asks next.
+pub(crate) fn sharded<B: Batch<Time = ()>>(
+    stream: &Stream<RootCircuit, B>,
+) -> Stream<RootCircuit, B> {
+    placed(&stream.shard())
+}
+
+/// Tells dbsp that a stream's rows are on the workers that own their keys.
+///
+/// dbsp keeps that by the type of the stream: it must be told of the dynamically typed one, which
+/// its operators read.
+pub(crate) fn placed<B: BatchReader>(stream: &Stream<RootCircuit, B>) -> Stream<RootCircuit, B> {
+    stream.inner().mark_sharded();
+    stream.clone()
 }

@@ -15,7 +15,7 @@ use stillframe_protocol::{Plan, Table};
 use super::identity::Identity;
 use super::output::{RelationOutput, Snapshot};
 use super::publish::publish;
-use super::source::{Books, Placement, Source, SourceStream};
+use super::source::{Books, Placement, Source, SourceStream, placed};
 use crate::EngineError;
 use crate::row::{Codec, Row};
 
@@ -99,7 +99,7 @@ pub(crate) fn build(
     // dbsp's inputs shard by key, respectively by row, before anything else.
     let (handle, stream, rows) = if key_columns > 0 {
         let (stream, handle) = circuit.add_input_indexed_zset::<Row, Row>();
-        let stream = stream.mark_sharded().set_persistent_id(Some(&id));
+        let stream = placed(&stream.set_persistent_id(Some(&id)));
         let rows = publish(&stream.accumulate_integrate_trace(), &frame_id, |trace| {
             Snapshot::Keyed(trace.ro_snapshot())
         });
@@ -110,7 +110,7 @@ pub(crate) fn build(
         )
     } else {
         let (stream, handle) = circuit.add_input_zset::<Row>();
-        let stream = stream.mark_sharded().set_persistent_id(Some(&id));
+        let stream = placed(&stream.set_persistent_id(Some(&id)));
         let rows = publish(&stream.accumulate_integrate_trace(), &frame_id, |trace| {
             Snapshot::Set(trace.ro_snapshot())
         });

@@ -2,7 +2,9 @@
 
 mod cluster;
 mod differential;
+mod errors;
 mod model;
 mod plans;
 mod reference;
+mod restore;
 mod tables;

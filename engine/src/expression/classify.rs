@@ -88,7 +88,9 @@ fn message(text: &str) -> RowError {
 
 /// "Cannot cast string 'abc' to value of Int32 type" as ("abc", "Int32").
 fn bad_text(text: &str) -> Option<(&str, &str)> {
-    let rest = text.strip_prefix("Cannot cast string '")?;
+    let rest = text
+        .strip_prefix("Cannot cast string '")
+        .or_else(|| text.strip_prefix("Cannot cast value '"))?;
     let (value, rest) = rest.rsplit_once("' to value of ")?;
     Some((value, rest.strip_suffix(" type")?))
 }

@@ -71,7 +71,7 @@ fn rows(
     match plan {
         Plan::Relation { id, .. } => match views.get(id) {
             Some(view) => rows(view, tables, views, errors),
-            None => tables.rows(*id),
+            None => tables.rows(*id).into_iter().map(normal).collect(),
         },
         Plan::Values { rows, .. } => {
             rows.iter().map(|row| row.iter().map(scalar).collect()).collect()
@@ -130,6 +130,16 @@ fn rows(
             inputs.iter().flat_map(|input| rows(input, tables, views, errors)).collect()
         }
     }
+}
+
+/// A row with the one zero and the one NaN that are stored.
+fn normal(row: Record) -> Record {
+    let value = |value| match value {
+        ScalarValue::Float64(Some(value)) if value.is_nan() => ScalarValue::Float64(Some(f64::NAN)),
+        ScalarValue::Float64(Some(value)) => ScalarValue::Float64(Some(value + 0.0)),
+        other => other,
+    };
+    row.into_iter().map(value).collect()
 }
 
 fn evaluate(
