@@ -55,7 +55,7 @@ fn scalars() -> Vec<Arc<ScalarUDF>> {
         .chain(datetime::DEFINITIONS)
         .chain(string::DEFINITIONS)
         .chain(list::DEFINITIONS);
-    definitions.map(Function::udf).chain(cast::functions()).collect()
+    definitions.map(Function::udf).chain([cast::function()]).collect()
 }
 
 /// DataFusion's functions of these names mean something else in PostgreSQL.

@@ -1,10 +1,10 @@
 //! Casts, as PostgreSQL makes them.
 //!
-//! `cast(value, 'type')` is a cast that is written out, `assign(value, 'type')` one on the way into
-//! a column: only the latter refuses text that is too long. A third argument names the session's
-//! time zone where the cast depends on it. So a cast, too, is nothing but a name and arguments.
+//! `cast(value, 'type')` has the type as an argument, and a third one with the session's time zone
+//! where the cast depends on it. So a cast, too, is nothing but a name and arguments.
 
 mod convert;
+mod moment;
 mod number;
 mod parse;
 
@@ -27,73 +27,59 @@ use crate::{Error, SqlState, Type};
 
 pub(super) use parse::literal;
 
-/// `cast` or `assign`.
+const NAME: &str = "cast";
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct CastFunction {
-    name: &'static str,
     signature: Signature,
 }
 
-static CAST: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| CastFunction::udf("cast"));
-static ASSIGN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| CastFunction::udf("assign"));
+static CAST: LazyLock<Arc<ScalarUDF>> = LazyLock::new(CastFunction::udf);
 
-/// Both functions.
-pub(super) fn functions() -> [Arc<ScalarUDF>; 2] {
-    [Arc::clone(&CAST), Arc::clone(&ASSIGN)]
+/// The function.
+pub(super) fn function() -> Arc<ScalarUDF> {
+    Arc::clone(&CAST)
 }
 
 /// A cast of an expression from one type to another: the expression itself if there is nothing to
 /// do, Arrow's cast if that is exact, and our function otherwise.
 pub(super) fn cast(expr: Expr, from: &Type, to: &Type, zone: TimeZone) -> Result<Expr, Error> {
     convert::check(from, to)?;
-    Ok(build(&CAST, expr, from, to, zone))
-}
-
-/// The same on the way into a column.
-pub(super) fn assign(expr: Expr, from: &Type, to: &Type, zone: TimeZone) -> Result<Expr, Error> {
-    convert::check_assignment(from, to)?;
-    Ok(build(&ASSIGN, expr, from, to, zone))
-}
-
-fn build(function: &Arc<ScalarUDF>, expr: Expr, from: &Type, to: &Type, zone: TimeZone) -> Expr {
     if from == to {
-        return expr;
+        return Ok(expr);
     }
     if is_exact(from, to) {
-        return Expr::Cast(Cast::new_from_field(Box::new(expr), Arc::new(to.field("", true))));
+        let field = Arc::new(to.field("", true));
+        return Ok(Expr::Cast(Cast::new_from_field(Box::new(expr), field)));
     }
     let text = |text: String| Expr::Literal(ScalarValue::Utf8(Some(text)), None);
     let mut arguments = vec![expr, text(to.to_string())];
     if convert::depends_on_zone(from, to) {
         arguments.push(text(zone.to_string()));
     }
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), arguments))
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&CAST), arguments)))
 }
 
 /// Whether Arrow's cast gives what PostgreSQL's does, whatever the value.
 fn is_exact(from: &Type, to: &Type) -> bool {
-    match (from, to) {
+    matches!(
+        (from, to),
         (Type::SmallInt, Type::Integer | Type::BigInt)
-        | (Type::Integer, Type::BigInt)
-        | (Type::SmallInt | Type::Integer | Type::BigInt | Type::Real, Type::Double) => true,
-        _ => false,
-    }
+            | (Type::Integer, Type::BigInt)
+            | (Type::SmallInt | Type::Integer | Type::BigInt | Type::Real, Type::Double)
+    )
 }
 
 impl CastFunction {
-    fn udf(name: &'static str) -> Arc<ScalarUDF> {
+    fn udf() -> Arc<ScalarUDF> {
         let signature = Signature::user_defined(Volatility::Immutable);
-        Arc::new(ScalarUDF::new_from_impl(Self { name, signature }))
-    }
-
-    fn excess(&self) -> Excess {
-        if self.name == "assign" { Excess::Refuse } else { Excess::Cut }
+        Arc::new(ScalarUDF::new_from_impl(Self { signature }))
     }
 }
 
 impl ScalarUDFImpl for CastFunction {
     fn name(&self) -> &str {
-        self.name
+        NAME
     }
 
     fn signature(&self) -> &Signature {
@@ -102,7 +88,7 @@ impl ScalarUDFImpl for CastFunction {
 
     fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
         let operand = arguments.first().map(|operand| operand.schema_name().to_string());
-        Ok(operand.unwrap_or_else(|| self.name.to_owned()))
+        Ok(operand.unwrap_or_else(|| NAME.to_owned()))
     }
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
@@ -111,7 +97,7 @@ impl ScalarUDFImpl for CastFunction {
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let target = arguments.scalar_arguments.get(1).copied().flatten();
-        Ok(Arc::new(target_type(target)?.field(self.name, true)))
+        Ok(Arc::new(target_type(target)?.field(NAME, true)))
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
@@ -137,7 +123,7 @@ impl ScalarUDFImpl for CastFunction {
             None => return Err(Error::unsupported(type_name(&operand.data_type())).into()),
         };
         let (array, is_scalar) = one_array(operand)?;
-        let array = convert::convert(&array, &from, &to, &format, self.excess())?;
+        let array = convert::convert(&array, &from, &to, &format, Excess::Cut)?;
         shaped(array, is_scalar)
     }
 }

@@ -153,7 +153,7 @@ fn extract(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
             let values = values.as_primitive::<TimestampMicrosecondType>().clone();
             let zone = has_zone.as_ref().map(|_| zone);
             Box::new(move |place| match values.value(place) {
-                us @ (POSITIVE_INFINITY_US | NEGATIVE_INFINITY_US) => Source::Infinite(us > 0),
+                POSITIVE_INFINITY_US | NEGATIVE_INFINITY_US => Source::Infinite,
                 us => Source::Clock { us, zone },
             })
         }

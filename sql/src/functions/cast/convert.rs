@@ -8,88 +8,63 @@ use arrow::array::{
 };
 use arrow::compute::{CastOptions, cast_with_options, try_unary};
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type,
-    Int16Type, Int32Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
-    Time64MicrosecondType, TimestampMicrosecondType,
+    ArrowPrimitiveType, DataType, Decimal128Type, Field, Float32Type, Float64Type, Int16Type,
+    Int32Type, Int64Type,
 };
 use arrow::error::ArrowError;
 use datafusion::common::Result;
 
+use super::moment::{dates, intervals, moments, times, timestamps};
 use super::no_cast;
 use super::number::{
     decimal, decimal_of_float, decimal_of_text, double_of_decimal, integer, integer_of_decimal,
     integer_of_double, real_of_double,
 };
-use crate::functions::row::{raise, raise_error};
-use crate::text::{
-    DAY_US, Excess, NEGATIVE_INFINITY_DAYS, NEGATIVE_INFINITY_US, POSITIVE_INFINITY_DAYS,
-    POSITIVE_INFINITY_US, TextColumn, TextDecoder, TextFormat, TimeZone, check_date,
-    check_timestamp, text_as,
-};
-use crate::{Error, SqlState, Type};
-
-/// How two types are related.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Relation {
-    /// Cast only when it is asked for.
-    Explicit,
-    /// Cast on the way into a column as well.
-    Assignment,
-}
+use crate::functions::row::raise_error;
+use crate::text::{Excess, TextColumn, TextDecoder, TextFormat, text_as};
+use crate::{Error, Type};
 
 /// Whether there is a cast: 42846 if not.
 pub(super) fn check(from: &Type, to: &Type) -> Result<(), Error> {
     if matches!(to, Type::Char(_) | Type::Json | Type::Jsonb) {
         return Err(Error::unsupported(format!("a cast to {to}")));
     }
-    relation(from, to).map(|_| ()).ok_or_else(|| no_cast(from, to))
+    if exists(from, to) { Ok(()) } else { Err(no_cast(from, to)) }
 }
 
-/// Whether values of one type are taken into columns of another: 42804 if not.
-pub(super) fn check_assignment(from: &Type, to: &Type) -> Result<(), Error> {
-    match relation(from, to) {
-        Some(Relation::Assignment) => Ok(()),
-        Some(Relation::Explicit) | None => {
-            let message = format!("expression is of type {from}, not {to}");
-            Err(Error::new(SqlState::DATATYPE_MISMATCH, message))
-        }
-    }
-}
-
-fn relation(from: &Type, to: &Type) -> Option<Relation> {
-    use Relation::{Assignment, Explicit};
+fn exists(from: &Type, to: &Type) -> bool {
     use Type::{
         Array, BigInt, Boolean, Bytea, Date, Double, Integer, Interval, Name, Numeric, Oid, Real,
         SmallInt, Text, Time, Timestamp, Timestamptz, Unknown, Uuid, Varchar,
     };
-    // PostgreSQL writes every type as text when asked, or for a column of text.
+    // PostgreSQL writes every type as text when asked.
     if is_text(to) {
-        return Some(Assignment);
+        return true;
     }
     match (from, to) {
-        (from, to) if from == to => Some(Assignment),
-        (Unknown, _) => Some(Assignment),
+        (from, to) if from == to => true,
+        (Unknown, _) => true,
         (
             SmallInt | Integer | BigInt | Numeric(_) | Real | Double,
             SmallInt | Integer | BigInt | Numeric(_) | Real | Double,
-        ) => Some(Assignment),
-        (Boolean, Integer) | (Integer, Boolean) => Some(Explicit),
-        (SmallInt | Integer | BigInt, Oid) => Some(Assignment),
-        (from, Integer | BigInt | Oid) if is_oid(from) => Some(Assignment),
-        (from, to) if is_oid(from) && is_oid(to) => Some(Assignment),
-        (SmallInt | Integer | BigInt, to) if is_oid(to) => Some(Assignment),
+        ) => true,
+        (Boolean, Integer) | (Integer, Boolean) => true,
+        (SmallInt | Integer | BigInt, Oid) => true,
+        (from, Integer | BigInt | Oid) if is_oid(from) => true,
+        (from, to) if is_oid(from) && is_oid(to) => true,
+        (SmallInt | Integer | BigInt, to) if is_oid(to) => true,
         (Date, Timestamp | Timestamptz)
         | (Timestamp, Date | Timestamptz | Time)
         | (Timestamptz, Date | Timestamp | Time)
         | (Time, Interval)
-        | (Interval, Time) => Some(Assignment),
-        (Array(from), Array(to)) => relation(from, to),
+        | (Interval, Time) => true,
+        (Array(from), Array(to)) => exists(from, to),
         (
             Text | Varchar(_) | Name | Type::Char(_),
             Boolean | SmallInt | Integer | BigInt | Real | Double | Numeric(_) | Date | Time
             | Timestamp | Timestamptz | Interval | Uuid | Bytea | Oid | Array(_),
-        ) => Some(Explicit),
-        _ => None,
+        ) => true,
+        _ => false,
     }
 }
 
@@ -264,7 +239,7 @@ fn of_text(array: &ArrayRef, to: &Type, format: &TextFormat, excess: Excess) -> 
 }
 
 /// Casts each value of a primitive array.
-fn each<I, O>(
+pub(super) fn each<I, O>(
     array: &ArrayRef,
     to: &Type,
     operation: impl Fn(I::Native) -> std::result::Result<O::Native, ArrowError>,
@@ -377,110 +352,6 @@ fn booleans(array: &ArrayRef, from: &Type, to: &Type) -> Result<ArrayRef> {
             let values = array.as_primitive::<Int32Type>().iter();
             let values: BooleanArray = values.map(|value| value.map(|value| value != 0)).collect();
             Ok(Arc::new(values))
-        }
-        _ => Err(no_cast(from, to).into()),
-    }
-}
-
-type Stamp = TimestampMicrosecondType;
-
-/// The clock of a moment.
-fn local(us: i64, zone: TimeZone) -> i64 {
-    us.saturating_add(i64::from(zone.offset_at(us)) * 1_000_000)
-}
-
-fn is_infinite(us: i64) -> bool {
-    us == POSITIVE_INFINITY_US || us == NEGATIVE_INFINITY_US
-}
-
-fn day_of(us: i64) -> std::result::Result<i32, ArrowError> {
-    match us {
-        POSITIVE_INFINITY_US => Ok(POSITIVE_INFINITY_DAYS),
-        NEGATIVE_INFINITY_US => Ok(NEGATIVE_INFINITY_DAYS),
-        us => check_date(us.div_euclid(DAY_US), None).map_err(raise_error),
-    }
-}
-
-fn midnight_of(days: i32) -> std::result::Result<i64, ArrowError> {
-    match days {
-        POSITIVE_INFINITY_DAYS => Ok(POSITIVE_INFINITY_US),
-        NEGATIVE_INFINITY_DAYS => Ok(NEGATIVE_INFINITY_US),
-        days => {
-            let us = i64::from(days).checked_mul(DAY_US);
-            check_timestamp(us, None).map_err(|_| {
-                let message = "date out of range for timestamp";
-                raise(SqlState::DATETIME_FIELD_OVERFLOW, message)
-            })
-        }
-    }
-}
-
-fn moment_of(local: i64, zone: TimeZone) -> std::result::Result<i64, ArrowError> {
-    if is_infinite(local) {
-        return Ok(local);
-    }
-    check_timestamp(zone.moment(local), None).map_err(raise_error)
-}
-
-fn dates(array: &ArrayRef, from: &Type, to: &Type, zone: TimeZone) -> Result<ArrayRef> {
-    match array.data_type() {
-        DataType::Date32 => Ok(Arc::clone(array)),
-        DataType::Timestamp(_, None) => each::<Stamp, Date32Type>(array, to, day_of),
-        DataType::Timestamp(_, Some(_)) => each::<Stamp, Date32Type>(array, to, |us| {
-            day_of(if is_infinite(us) { us } else { local(us, zone) })
-        }),
-        _ => Err(no_cast(from, to).into()),
-    }
-}
-
-fn timestamps(array: &ArrayRef, from: &Type, to: &Type, zone: TimeZone) -> Result<ArrayRef> {
-    match array.data_type() {
-        DataType::Date32 => each::<Date32Type, Stamp>(array, to, midnight_of),
-        DataType::Timestamp(_, None) => Ok(Arc::clone(array)),
-        DataType::Timestamp(_, Some(_)) => each::<Stamp, Stamp>(array, to, |us| {
-            Ok(if is_infinite(us) { us } else { local(us, zone) })
-        }),
-        _ => Err(no_cast(from, to).into()),
-    }
-}
-
-fn moments(array: &ArrayRef, from: &Type, to: &Type, zone: TimeZone) -> Result<ArrayRef> {
-    match array.data_type() {
-        DataType::Date32 => {
-            each::<Date32Type, Stamp>(array, to, |days| moment_of(midnight_of(days)?, zone))
-        }
-        DataType::Timestamp(_, None) => {
-            each::<Stamp, Stamp>(array, to, |local| moment_of(local, zone))
-        }
-        DataType::Timestamp(_, Some(_)) => each::<Stamp, Stamp>(array, to, Ok),
-        _ => Err(no_cast(from, to).into()),
-    }
-}
-
-fn times(array: &ArrayRef, from: &Type, to: &Type, zone: TimeZone) -> Result<ArrayRef> {
-    type Clock = Time64MicrosecondType;
-    match array.data_type() {
-        DataType::Time64(_) => Ok(Arc::clone(array)),
-        DataType::Timestamp(_, None) => {
-            each::<Stamp, Clock>(array, to, |us| Ok(us.rem_euclid(DAY_US)))
-        }
-        DataType::Timestamp(_, Some(_)) => {
-            each::<Stamp, Clock>(array, to, |us| Ok(local(us, zone).rem_euclid(DAY_US)))
-        }
-        DataType::Interval(_) => each::<IntervalMonthDayNanoType, Clock>(array, to, |span| {
-            Ok((span.nanoseconds / 1000).rem_euclid(DAY_US))
-        }),
-        _ => Err(no_cast(from, to).into()),
-    }
-}
-
-fn intervals(array: &ArrayRef, from: &Type, to: &Type) -> Result<ArrayRef> {
-    match array.data_type() {
-        DataType::Interval(_) => Ok(Arc::clone(array)),
-        DataType::Time64(_) => {
-            each::<Time64MicrosecondType, IntervalMonthDayNanoType>(array, to, |us| {
-                Ok(IntervalMonthDayNano::new(0, 0, us * 1000))
-            })
         }
         _ => Err(no_cast(from, to).into()),
     }

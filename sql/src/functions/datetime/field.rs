@@ -96,7 +96,7 @@ pub(super) enum Source {
         us: i64,
         zone: Option<TimeZone>,
     },
-    Infinite(bool),
+    Infinite,
     Interval(IntervalMonthDayNano),
 }
 
@@ -107,7 +107,7 @@ impl Source {
     pub(super) fn field(self, field: Field, kind: &str) -> Row<Option<i128>> {
         let millionths = |value: i64| i128::from(value) * 1_000_000;
         let found = match self {
-            Self::Date(POSITIVE_INFINITY_DAYS | NEGATIVE_INFINITY_DAYS) | Self::Infinite(_) => {
+            Self::Date(POSITIVE_INFINITY_DAYS | NEGATIVE_INFINITY_DAYS) | Self::Infinite => {
                 return infinite(field, kind);
             }
             Self::Date(days) => match field {
