@@ -5,6 +5,8 @@
 //!                                  end -> reserve, look for keys that are there, commit
 //! ```
 
+#[cfg(test)]
+mod cuts;
 mod fields;
 mod format;
 mod lines;

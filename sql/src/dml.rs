@@ -8,6 +8,8 @@ mod assign;
 mod constant;
 mod delete;
 mod insert;
+#[cfg(test)]
+mod model;
 mod read;
 mod source;
 #[cfg(test)]

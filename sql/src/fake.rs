@@ -1,6 +1,8 @@
 //! A cluster in memory for this crate's tests: a coordinator and hosts that keep the contract with
 //! tables only. Views hold no rows unless a test puts them there.
 
+mod reservations;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -19,7 +21,11 @@ use stillframe_protocol::{
     ScanStream, Staging, Statistics, Step, TransactionId,
 };
 
-use crate::{Database, Error, Response, Session};
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::timeout_at;
+
+use self::reservations::Reservations;
+use crate::{Catalog, Database, Error, Response, Session};
 
 /// The one epoch.
 const EPOCH: Epoch = Epoch(1);
@@ -30,6 +36,10 @@ pub(crate) struct Fake {
     hosts: u32,
     workers: u32,
     state: Mutex<State>,
+    /// Told when a reservation is given back.
+    freed: Notify,
+    /// Commits wait for a permit while a test holds them all.
+    commits: Semaphore,
 }
 
 #[derive(Debug)]
@@ -39,6 +49,10 @@ struct State {
     /// The rows of all relations at each step, never forgotten.
     frames: BTreeMap<Step, Contents>,
     staged: HashMap<TransactionId, Vec<Changes>>,
+    reservations: Reservations,
+    /// How many requests for reservations wait.
+    waiting: usize,
+    calls: Calls,
     leases: BTreeSet<LeaseId>,
     /// How many leases were granted.
     granted: usize,
@@ -50,6 +64,16 @@ struct State {
     catalog_races: usize,
     /// Whether scans stop without their end.
     truncates: bool,
+}
+
+/// How often the cluster was asked for something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Calls {
+    pub(crate) leases: usize,
+    pub(crate) scans: usize,
+    pub(crate) reservations: usize,
+    pub(crate) stagings: usize,
+    pub(crate) commits: usize,
 }
 
 /// Rows by relation, one copy each.
@@ -66,6 +90,9 @@ impl Fake {
                 catalog: CatalogSnapshot { version: CatalogVersion(0), bytes: Arc::new([]) },
                 frames: BTreeMap::from([(Step(0), Contents::new())]),
                 staged: HashMap::new(),
+                reservations: Reservations::default(),
+                waiting: 0,
+                calls: Calls::default(),
                 leases: BTreeSet::new(),
                 granted: 0,
                 errors: BTreeMap::new(),
@@ -73,6 +100,8 @@ impl Fake {
                 catalog_races: 0,
                 truncates: false,
             }),
+            freed: Notify::new(),
+            commits: Semaphore::new(1),
         });
         let coordinator = Arc::clone(&fake) as Arc<dyn Coordinator>;
         let parts = (0..hosts).map(|host| {
@@ -89,6 +118,27 @@ impl Fake {
     /// The step that the next lease gets.
     pub(crate) fn step(&self) -> Step {
         self.state().step
+    }
+
+    /// What was asked for since the last time.
+    pub(crate) fn take_calls(&self) -> Calls {
+        std::mem::take(&mut self.state().calls)
+    }
+
+    /// Whether nobody holds, waits for or has staged anything.
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.state();
+        state.reservations.holders() == 0 && state.waiting == 0 && state.staged.is_empty()
+    }
+
+    /// How many requests for reservations wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.state().waiting
+    }
+
+    /// Lets commits wait, once they were sent, for as long as the answer lives.
+    pub(crate) async fn hold_commits(&self) -> tokio::sync::SemaphorePermit<'_> {
+        self.commits.acquire().await.unwrap()
     }
 
     /// How many leases are held.
@@ -154,10 +204,20 @@ impl State {
 
     fn apply(&mut self, transaction: TransactionId) -> Committed {
         let mut contents = self.frames[&self.step].clone();
+        let catalog = Catalog::decode(&self.catalog).unwrap();
         for changes in self.staged.remove(&transaction).unwrap_or_default() {
+            assert!(
+                self.reservations.may_write(transaction, changes.relation),
+                "a write of a relation that isn't reserved"
+            );
             change(&mut contents, &changes);
         }
-        self.advance(contents)
+        for table in catalog.program().tables {
+            check_key(&contents, table.id, table.key_columns);
+        }
+        let committed = self.advance(contents);
+        self.reservations.end(transaction, Some(committed.step));
+        committed
     }
 }
 
@@ -185,6 +245,17 @@ fn change(contents: &mut Contents, changes: &Changes) {
     batches.retain(|batch| batch.num_rows() > 0);
 }
 
+/// Two rows with one key are a bug of whoever staged them.
+fn check_key(contents: &Contents, table: RelationId, columns: usize) {
+    let key: Vec<_> = (0..columns).collect();
+    let mut seen = BTreeSet::new();
+    for batch in contents.get(&table).into_iter().flatten().filter(|_| columns > 0) {
+        for key in texts(&batch.project(&key).unwrap()) {
+            assert!(seen.insert(key.clone()), "two rows with the key {key}");
+        }
+    }
+}
+
 /// Each row as one text.
 pub(crate) fn texts(batch: &RecordBatch) -> Vec<String> {
     let options = FormatOptions::new().with_null("NULL");
@@ -208,6 +279,7 @@ impl Coordinator for Fake {
         let mut state = self.state();
         state.leases.insert(lease);
         state.granted += 1;
+        state.calls.leases += 1;
         Ok(Grant { lease, epoch: EPOCH, step: state.step, catalog: state.catalog.clone() })
     }
 
@@ -223,12 +295,25 @@ impl Coordinator for Fake {
 
     async fn reserve(
         &self,
-        _: TransactionId,
-        _: Option<Step>,
-        _: Vec<Entry>,
-        _: Option<Duration>,
+        transaction: TransactionId,
+        frame: Option<Step>,
+        entries: Vec<Entry>,
+        timeout: Option<Duration>,
     ) -> Result<Reservation, CoordinatorError> {
-        Ok(Reservation::Granted)
+        let longest = Duration::from_secs(60);
+        let deadline = tokio::time::Instant::now() + timeout.unwrap_or(longest);
+        self.state().calls.reservations += 1;
+        loop {
+            let freed = self.freed.notified();
+            let reserved = self.state().reservations.reserve(transaction, frame, &entries);
+            if let Some(reservation) = reserved {
+                return Ok(reservation);
+            }
+            let _waiting = Waiting::new(self);
+            if timeout_at(deadline, freed).await.is_err() {
+                return Err(CoordinatorError::LockTimeout);
+            }
+        }
     }
 
     async fn commit(
@@ -236,11 +321,16 @@ impl Coordinator for Fake {
         transaction: TransactionId,
         _: BTreeSet<HostId>,
     ) -> Result<Committed, CoordinatorError> {
-        Ok(self.state().apply(transaction))
+        self.state().calls.commits += 1;
+        let _permit = self.commits.acquire().await.unwrap();
+        let committed = self.state().apply(transaction);
+        self.freed.notify_waiters();
+        Ok(committed)
     }
 
     async fn abort(&self, transaction: TransactionId) {
-        self.state().staged.remove(&transaction);
+        self.state().reservations.end(transaction, None);
+        self.freed.notify_waiters();
     }
 
     async fn catalog_head(&self) -> Result<CatalogSnapshot, CoordinatorError> {
@@ -258,7 +348,11 @@ impl Coordinator for Fake {
         }
         state.catalog = CatalogSnapshot { version: change.base.next(), bytes: change.bytes };
         let contents = state.frames[&state.step].clone();
-        Ok(state.advance(contents))
+        let committed = state.advance(contents);
+        state.reservations.end(change.transaction, Some(committed.step));
+        drop(state);
+        self.freed.notify_waiters();
+        Ok(committed)
     }
 
     async fn status(&self) -> Result<ClusterStatus, CoordinatorError> {
@@ -269,6 +363,22 @@ impl Coordinator for Fake {
             leases: vec![],
             steps: vec![],
         })
+    }
+}
+
+/// A request for reservations that waits.
+struct Waiting<'a>(&'a Fake);
+
+impl<'a> Waiting<'a> {
+    fn new(fake: &'a Fake) -> Self {
+        fake.state().waiting += 1;
+        Self(fake)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.state().waiting -= 1;
     }
 }
 
@@ -294,6 +404,7 @@ impl Host for FakeHost {
 
     async fn stage(&self, staging: Staging) -> Result<(), HostError> {
         let mut state = self.fake.state();
+        state.calls.stagings += 1;
         state.staged.entry(staging.transaction).or_default().extend(staging.changes);
         Ok(())
     }
@@ -307,6 +418,7 @@ impl Host for FakeHost {
         let shard = (self.host.0 * self.fake.workers + request.worker) as usize;
         let mut state = self.fake.state();
         state.scans.push(request.clone());
+        state.calls.scans += 1;
         let frame = state.frames.get(&request.step).ok_or(HostError::FrameGone(request.step))?;
         let batches = frame.get(&request.relation).cloned().unwrap_or_default();
         let mut parts = vec![];

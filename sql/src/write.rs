@@ -13,6 +13,8 @@ mod lookup;
 mod proposal;
 mod staging;
 mod target;
+#[cfg(test)]
+mod tests;
 mod transaction;
 mod violation;
 
