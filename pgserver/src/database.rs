@@ -6,7 +6,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 use futures::TryStreamExt;
 use stillframe_coordinator as coordinator;
 use stillframe_engine::{self as engine, EngineError, Functions, HostOptions, LocalHost};
-use stillframe_protocol::Host;
+use stillframe_protocol::{Host, HostError};
 use stillframe_sql::{self as sql, Error, Frame, Response, Session};
 use tokio::net::TcpListener;
 
@@ -58,7 +58,12 @@ impl Database {
         let options = coordinator::Options { workers, ..coordinator::Options::default() };
         let coordinator = coordinator::start(options, faces.clone());
         let front = sql::Database::new(coordinator, faces, workers);
+        let explained = functions.clone();
         front.check_with(Arc::new(move |program| engine::check(program, &functions)));
+        front.explain_with(Box::new(move |plan, program| {
+            engine::explain(plan, program, &explained)
+                .map_err(|error| HostError::Invalid(error.to_string()))
+        }));
         Ok(Self { hosts, front })
     }
 

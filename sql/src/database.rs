@@ -38,8 +38,8 @@ pub struct Database {
     checker: OnceLock<Checker>,
 }
 
-/// Tells the operators that the engine makes of a plan, one line for each.
-pub type Explainer = Box<dyn Fn(&Plan) -> Vec<String> + Send + Sync>;
+/// Tells the operators that the engine makes of a plan over a program, one line for each.
+pub type Explainer = Box<dyn Fn(&Plan, &Program) -> Result<Vec<String>, HostError> + Send + Sync>;
 
 /// Tells whether the engine can build a program, before anybody is asked to.
 pub type Checker = Arc<dyn Fn(&Arc<Program>) -> Result<(), HostError> + Send + Sync>;
@@ -94,10 +94,10 @@ impl Database {
         let _ = self.explainer.set(explainer);
     }
 
-    pub(crate) fn explain(&self, plan: &Plan) -> Vec<String> {
+    pub(crate) fn explain(&self, plan: &Plan, program: &Program) -> Result<Vec<String>, Error> {
         match self.explainer.get() {
-            Some(explainer) => explainer(plan),
-            None => crate::view::operators(plan),
+            Some(explainer) => Ok(explainer(plan, program)?),
+            None => Ok(crate::view::operators(plan)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! A cluster in memory for this crate's tests: a coordinator and hosts that keep the contract with
 //! tables only. Views hold no rows unless a test puts them there.
 
+mod conditions;
 mod reservations;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,12 +13,13 @@ use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use async_trait::async_trait;
+use datafusion::common::ScalarValue;
 use futures::StreamExt;
 use futures::stream;
 use stillframe_protocol::{
     Activation, CatalogSnapshot, CatalogVersion, Change, Changes, ClusterStatus, Command,
-    Committed, Coordinator, CoordinatorError, Entry, Epoch, Grant, Host, HostError, HostId,
-    LeaseId, RelationId, Report, Reservation, Retention, RowError, ScanPart, ScanRequest,
+    Committed, Coordinator, CoordinatorError, Entry, Epoch, Expression, Grant, Host, HostError,
+    HostId, LeaseId, RelationId, Report, Reservation, Retention, RowError, ScanPart, ScanRequest,
     ScanStream, Staging, Statistics, Step, TransactionId,
 };
 
@@ -426,7 +428,7 @@ impl Host for FakeHost {
             let all = concat_batches(&first.schema(), &batches).unwrap();
             let all = mine(&all, shard, self.fake.shards());
             let all = with_keys(&all, request.keys.as_ref());
-            assert!(request.filters.is_empty(), "the fake evaluates no filters");
+            let all = filtered(&all, &request.filters);
             let rows = request.limit.map_or(all.num_rows(), |limit| limit.min(all.num_rows()));
             parts.push(project(&all.slice(0, rows), &request.projection));
         }
@@ -472,6 +474,19 @@ fn with_keys(batch: &RecordBatch, keys: Option<&RecordBatch>) -> RecordBatch {
         .enumerate()
         .map(|(row, text)| Some(wanted.contains(text) && !has_null(row)))
         .collect();
+    filter_record_batch(batch, &mask).unwrap()
+}
+
+fn filtered(batch: &RecordBatch, conditions: &[Expression]) -> RecordBatch {
+    let values = |row| {
+        let columns = batch.columns().iter();
+        columns.map(|c| ScalarValue::try_from_array(c, row).unwrap()).collect::<Vec<_>>()
+    };
+    let holds = |row| {
+        let values = values(row);
+        conditions.iter().all(|condition| conditions::holds(condition, &values) == Some(true))
+    };
+    let mask: BooleanArray = (0..batch.num_rows()).map(|row| Some(holds(row))).collect();
     filter_record_batch(batch, &mask).unwrap()
 }
 

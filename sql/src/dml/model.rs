@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use crate::fake::{Fake, run};
 use crate::Session;
+use crate::fake::{Fake, run};
 
 /// A row of either table; the first column is the key where there is one.
 type Row = (i64, Option<i64>);
@@ -15,12 +15,27 @@ type Row = (i64, Option<i64>);
 enum Op {
     Insert(Vec<Row>),
     /// `INSERT ... SELECT k + by, v`.
-    InsertShifted { by: i64, filter: Filter },
+    InsertShifted {
+        by: i64,
+        filter: Filter,
+    },
     Delete(Filter),
-    SetValue { to: Option<i64>, filter: Filter },
-    AddToValue { by: i64, filter: Filter },
-    AddToKey { by: i64, filter: Filter },
-    SetKey { to: i64, filter: Filter },
+    SetValue {
+        to: Option<i64>,
+        filter: Filter,
+    },
+    AddToValue {
+        by: i64,
+        filter: Filter,
+    },
+    AddToKey {
+        by: i64,
+        filter: Filter,
+    },
+    SetKey {
+        to: i64,
+        filter: Filter,
+    },
     Truncate,
 }
 
@@ -110,9 +125,7 @@ impl Model {
                 Ok(format!("DELETE {}", before - self.rows.len()))
             }
             Op::SetValue { to, filter } => self.update(*filter, |(k, _)| (k, *to)),
-            Op::AddToValue { by, filter } => {
-                self.update(*filter, |(k, v)| (k, v.map(|v| v + by)))
-            }
+            Op::AddToValue { by, filter } => self.update(*filter, |(k, v)| (k, v.map(|v| v + by))),
             Op::AddToKey { by, filter } => self.update(*filter, |(k, v)| (k + by, v)),
             Op::SetKey { to, filter } => self.update(*filter, |(_, v)| (*to, v)),
             Op::Truncate => {
@@ -161,7 +174,8 @@ impl Model {
 
     fn texts(&self) -> Vec<String> {
         let value = |value: &Option<i64>| value.map_or("NULL".to_owned(), |v| v.to_string());
-        let mut texts: Vec<_> = self.rows.iter().map(|(k, v)| format!("{k}|{}", value(v))).collect();
+        let mut texts: Vec<_> =
+            self.rows.iter().map(|(k, v)| format!("{k}|{}", value(v))).collect();
         texts.sort();
         texts
     }
@@ -195,9 +209,12 @@ fn ops() -> impl Strategy<Value = Op> {
 async fn check(ops: &[(bool, Op)]) -> Result<(), TestCaseError> {
     let (fake, database) = Fake::start(2, 2);
     let mut session = Session::new(database, "alice");
-    run(&mut session, "create table keyed (k int primary key, v int); create table bag (k int, v int)")
-        .await
-        .unwrap();
+    run(
+        &mut session,
+        "create table keyed (k int primary key, v int); create table bag (k int, v int)",
+    )
+    .await
+    .unwrap();
     let mut keyed = Model { is_keyed: true, rows: vec![] };
     let mut bag = Model::default();
     for (is_keyed, op) in ops {

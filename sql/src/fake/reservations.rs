@@ -23,9 +23,8 @@ impl Reservations {
     ) -> Option<Reservation> {
         let is_free = entries.iter().all(|entry| {
             self.held.iter().filter(|(other, _)| **other != transaction).all(|(_, held)| {
-                held.get(&entry.lockable).is_none_or(|mode| {
-                    *mode == Mode::Shared && entry.mode == Mode::Shared
-                })
+                held.get(&entry.lockable)
+                    .is_none_or(|mode| *mode == Mode::Shared && entry.mode == Mode::Shared)
             })
         });
         if !is_free {

@@ -28,7 +28,7 @@ impl Session {
                     let message = format!("\"{}\" is not a materialized view", relation.name);
                     return Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message));
                 };
-                self.operators(plan)
+                self.operators(&context, plan)?
             }
             ExplainSubject::Statement(tree) => match tree.as_ref() {
                 Tree::Sql(statement) => match statement.as_ref() {
@@ -40,7 +40,7 @@ impl Session {
                 Tree::Utility(Utility::CreateMaterializedView { create, .. }) => {
                     let planned = context.plan(&create.query, &[])?;
                     let plan = view::compile(&context, &planned)?;
-                    self.operators(&plan)
+                    self.operators(&context, &plan)?
                 }
                 Tree::Utility(_) => return Err(Error::unsupported("EXPLAIN of this statement")),
             },
@@ -71,12 +71,16 @@ impl Session {
             displayable(physical.as_ref()).indent(false).to_string()
         };
         lines.extend(text.lines().map(str::to_owned));
-        lines.extend(self.explain_views(context, &planned));
+        lines.extend(self.explain_views(context, &planned)?);
         Ok(lines)
     }
 
     /// How the materialized views are kept that a query reads, also through plain views.
-    fn explain_views(&self, context: &QueryContext, planned: &PlannedQuery) -> Vec<String> {
+    fn explain_views(
+        &self,
+        context: &QueryContext,
+        planned: &PlannedQuery,
+    ) -> Result<Vec<String>, Error> {
         let mut views = BTreeSet::new();
         maintained(context, &planned.reads, &mut views);
         let mut lines = vec![];
@@ -86,14 +90,15 @@ impl Session {
                 let (schema, name) = (names::quote(&relation.schema), names::quote(&relation.name));
                 lines.push(String::new());
                 lines.push(format!("Materialized view {schema}.{name}"));
-                lines.extend(self.operators(plan).into_iter().map(|line| format!("  {line}")));
+                let operators = self.operators(context, plan)?;
+                lines.extend(operators.into_iter().map(|line| format!("  {line}")));
             }
         }
-        lines
+        Ok(lines)
     }
 
-    fn operators(&self, plan: &Plan) -> Vec<String> {
-        self.database.explain(plan)
+    fn operators(&self, context: &QueryContext, plan: &Plan) -> Result<Vec<String>, Error> {
+        self.database.explain(plan, &context.catalog.program())
     }
 }
 

@@ -208,8 +208,7 @@ async fn a_commit_that_was_sent_is_left_to_finish() {
     let held = cluster.fake.hold_commits().await;
     let mut session = cluster.session();
     let progress = session.progress();
-    let update =
-        tokio::spawn(async move { run(&mut session, "update t set v = 1").await });
+    let update = tokio::spawn(async move { run(&mut session, "update t set v = 1").await });
     cluster.until(|fake| fake.take_calls().commits == 1).await;
     assert!(progress.is_committing());
     update.abort();
