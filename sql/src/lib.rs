@@ -23,6 +23,7 @@ mod names;
 mod parser;
 mod progress;
 mod query;
+mod resolve;
 mod scan;
 mod session;
 mod settings;

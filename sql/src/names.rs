@@ -161,6 +161,12 @@ pub(crate) fn unquoted(name: &ObjectName) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
+/// A function's name. Those of `pg_catalog` go by their bare names.
+pub(crate) fn function(name: &ObjectName) -> String {
+    let name = unquoted(name);
+    name.strip_prefix("pg_catalog.").map(str::to_owned).unwrap_or(name)
+}
+
 /// Where a dotted name begins.
 pub(crate) fn span(name: &ObjectName) -> Span {
     match name.0.first() {

@@ -4,15 +4,17 @@
 //! queries: whoever writes plans the affected rows as a query here.
 
 mod failure;
+mod parameters;
 mod provider;
 mod state;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast;
@@ -23,6 +25,8 @@ use stillframe_protocol::RelationId;
 pub(crate) use failure::classify;
 pub(crate) use state::{BATCH_ROWS, session_state};
 
+use crate::parser::{self, Source, Statement, Tree};
+use crate::resolve::{self, resolve};
 use crate::settings::Settings;
 use crate::{Catalog, Error, Frame, OutputColumn, Relation, SqlState, Type, functions, names};
 
@@ -34,6 +38,8 @@ pub(crate) struct QueryContext {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) settings: Settings,
     pub(crate) state: SessionState,
+    /// The text that the statement comes from, if its errors are to tell places in it.
+    pub(crate) source: Option<Arc<Source>>,
 }
 
 /// A query that can be run under the frame it was planned under.
@@ -55,7 +61,7 @@ impl QueryContext {
     pub(crate) fn new(frame: Arc<Frame>, settings: Settings) -> Self {
         let catalog = Arc::clone(frame.catalog());
         let state = session_state(&frame, &settings);
-        Self { frame, catalog, settings, state }
+        Self { frame, catalog, settings, state, source: None }
     }
 
     /// A context for a definition, which is made from the newest catalog and reads nothing.
@@ -73,6 +79,63 @@ impl QueryContext {
         query: &ast::Query,
         parameters: &[Option<Type>],
     ) -> Result<PlannedQuery, Error> {
+        let resolved = resolve(self, query)?;
+        let (plan, parameters) = self.plan_parameters(&resolved.query, parameters)?;
+        let columns = plan.schema().fields().iter().zip(&resolved.columns).map(|(field, name)| {
+            let kind = Type::of(field).ok_or_else(|| unknown_type(field))?;
+            let origin = name.origin.map(|(relation, place)| (relation.0, place));
+            Ok(OutputColumn { name: name.name.clone(), kind, origin })
+        });
+        let columns = columns.collect::<Result<_, Error>>()?;
+        let text = resolved.query.to_string();
+        Ok(PlannedQuery { plan, columns, parameters, text, reads: resolved.reads })
+    }
+
+    /// Plans a query whose names are resolved, and settles the types of its parameters.
+    fn plan_parameters(
+        &self,
+        query: &ast::Query,
+        declared: &[Option<Type>],
+    ) -> Result<(LogicalPlan, Vec<Type>), Error> {
+        let used = parameters::used(query)?;
+        let Some(count) = used.last().copied() else {
+            return Ok((self.plan_resolved(query, &[])?, vec![]));
+        };
+        let mut types: Vec<_> = declared.iter().take(count).cloned().collect();
+        types.resize(count, None);
+        let mut plan = self.plan_resolved(query, &types)?;
+        if types.iter().any(Option::is_none) {
+            parameters::infer(&plan, &used, &mut types)?;
+            plan = self.plan_resolved(query, &types)?;
+        }
+        let types = types.into_iter().map(|kind| kind.unwrap_or(Type::Unknown)).collect();
+        Ok((plan, types))
+    }
+
+    /// Plans the query that a view stores.
+    fn plan_view(&self, view: &Relation, text: &str) -> Result<LogicalPlan, Error> {
+        let broken = || Error::internal(format!("the stored query of {} is broken", view.name));
+        let mut statements = parser::parse(text).map_err(|_| broken())?;
+        let Some(Statement { tree: Tree::Sql(tree), .. }) = statements.pop() else {
+            return Err(broken());
+        };
+        let ast::Statement::Query(query) = tree.as_ref() else { return Err(broken()) };
+        let plan = self.plan_resolved(query, &[])?;
+        let columns = plan.schema().columns().into_iter().zip(&view.columns);
+        let columns = columns.map(|(found, column)| Expr::Column(found).alias(column.name.clone()));
+        let columns: Vec<_> = columns.collect();
+        LogicalPlanBuilder::from(plan)
+            .project(columns)
+            .and_then(|plan| plan.build())
+            .map_err(classify)
+    }
+
+    /// Plans a query whose names are resolved.
+    fn plan_resolved(
+        &self,
+        query: &ast::Query,
+        parameters: &[Option<Type>],
+    ) -> Result<LogicalPlan, Error> {
         let provider = provider::FrameProvider { context: self };
         let declared =
             parameters.iter().map(|kind| kind.as_ref().map(|kind| Arc::new(kind.field("", true))));
@@ -82,14 +145,35 @@ impl QueryContext {
         let plan = SqlToRel::new(&provider)
             .sql_statement_to_plan_with_context(statement, &mut planner)
             .map_err(classify)?;
-        let plan = functions::analyze(&self.state, plan).map_err(classify)?;
-        let columns = plan.schema().fields().iter().map(|field| {
-            let kind = Type::of(field).ok_or_else(|| unknown_type(field))?;
-            Ok(OutputColumn { name: field.name().clone(), kind, origin: None })
-        });
-        let columns = columns.collect::<Result<_, Error>>()?;
-        let text = query.to_string();
-        Ok(PlannedQuery { plan, columns, parameters: vec![], text, reads: BTreeSet::new() })
+        functions::analyze(&self.state, plan).map_err(classify)
+    }
+
+    /// Whether a function of this name computes one value of many rows.
+    pub(crate) fn is_aggregate(&self, name: &str) -> bool {
+        self.state.aggregate_functions().contains_key(name)
+    }
+
+    /// Whether there is a function of this name.
+    pub(crate) fn has_function(&self, name: &str) -> bool {
+        self.is_aggregate(name)
+            || self.state.scalar_functions().contains_key(name)
+            || self.state.window_functions().contains_key(name)
+            || self.state.higher_order_functions().contains_key(name)
+            || SYNTAX.contains(&name)
+    }
+
+    /// The columns that a function in FROM returns.
+    pub(crate) fn function_schema(
+        &self,
+        name: &str,
+        arguments: &[ast::FunctionArg],
+    ) -> Result<SchemaRef, Error> {
+        let mut query = select_from_function(name, arguments);
+        functions::rewrite(&mut query)?;
+        let provider = provider::FrameProvider { context: self };
+        let statement = ast::Statement::Query(Box::new(query));
+        let plan = SqlToRel::new(&provider).sql_statement_to_plan(statement).map_err(classify)?;
+        Ok(Arc::new(plan.schema().as_arrow().clone()))
     }
 
     /// Runs a plan. To drop the stream stops it.
@@ -152,6 +236,24 @@ impl QueryContext {
         let rows = self.run(&planned.plan).await?.try_collect().await?;
         Ok((planned, rows))
     }
+}
+
+/// Functions that the planner knows by their names alone.
+const SYNTAX: &[&str] = &["array", "grouping", "unnest", "coalesce", "nullif"];
+
+/// SELECT * FROM a function.
+fn select_from_function(name: &str, arguments: &[ast::FunctionArg]) -> ast::Query {
+    let mut query = resolve::select_all();
+    if let ast::SetExpr::Select(select) = query.body.as_mut()
+        && let Some(ast::TableWithJoins {
+            relation: ast::TableFactor::Table { name: table, args, .. },
+            ..
+        }) = select.from.first_mut()
+    {
+        *table = ast::ObjectName::from(vec![names::exact(name)]);
+        *args = Some(ast::TableFunctionArgs { args: arguments.to_vec(), settings: None });
+    }
+    query
 }
 
 fn unknown_type(field: &arrow::datatypes::Field) -> Error {

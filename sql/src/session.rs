@@ -15,10 +15,11 @@ use datafusion::sql::sqlparser::ast;
 pub use answer::{Notice, OutputColumn, Parameter, Prepared, Response, Rows, TransactionStatus};
 use transaction::{Block, Transaction};
 
+use crate::dml::Arguments;
 use crate::parser::{self, Statement, Tree, Utility};
-use crate::query::QueryContext;
+use crate::query::{QueryContext, classify};
 use crate::settings::Settings;
-use crate::{Database, Error, Frame, Progress, SqlState, TextFormat, Type, ddl};
+use crate::{Database, Error, Frame, Progress, RelationKind, SqlState, TextFormat, Type, ddl};
 
 /// One client's session.
 pub struct Session {
@@ -130,8 +131,9 @@ impl Session {
             Tree::Utility(utility) => (vec![], utility_columns(utility)),
             Tree::Sql(tree) => match tree.as_ref() {
                 ast::Statement::Query(query) => {
-                    let context = self.context().await?;
-                    let planned = context.plan(query, declared).map_err(|e| statement.locate(e))?;
+                    let mut context = self.context().await?;
+                    context.source = Some(Arc::clone(&statement.source));
+                    let planned = context.plan(query, declared)?;
                     (planned.parameters, Some(planned.columns))
                 }
                 tree => (self.parameters_of_write(tree, declared).await?, None),
@@ -164,11 +166,10 @@ impl Session {
         let statement = &prepared.statement;
         self.transaction.admit(&statement.tree)?;
         self.notices.extend(statement.notices.iter().cloned());
-        let response = match &statement.tree {
+        match &statement.tree {
             Tree::Utility(utility) => self.utility(utility).await,
             Tree::Sql(tree) => self.sql(tree, prepared, parameters).await,
-        };
-        response.map_err(|error| statement.locate(error))
+        }
     }
 
     async fn sql(
@@ -197,11 +198,29 @@ impl Session {
         &mut self,
         query: &ast::Query,
         prepared: &Prepared,
-        _parameters: &[Parameter],
+        parameters: &[Parameter],
     ) -> Result<Response, Error> {
-        let context = self.context().await?;
-        let planned = context.plan(query, &prepared.declared)?;
-        let batches = context.run(&planned.plan).await?;
+        let mut context = self.context().await?;
+        context.source = Some(Arc::clone(&prepared.statement.source));
+        let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
+        let planned = context.plan(query, &types)?;
+        if planned.parameters.len() > parameters.len() {
+            let message = format!("there is no parameter ${}", parameters.len() + 1);
+            return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message));
+        }
+        if prepared.columns.as_deref().is_some_and(|columns| !same_types(columns, &planned.columns))
+        {
+            let message = "cached plan must not change result type";
+            return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        let plan = if parameters.is_empty() {
+            planned.plan
+        } else {
+            let arguments = Arguments { values: parameters, types: &planned.parameters };
+            let values = arguments.scalars(&self.settings.text_format())?;
+            planned.plan.with_param_values(values).map_err(classify)?
+        };
+        let batches = context.run(&plan).await?;
         let step = context.frame.step();
         self.settings.put("stillframe.step", step.to_string());
         Ok(Response::Rows(Rows {
@@ -294,11 +313,30 @@ impl Session {
                 "CREATE MATERIALIZED VIEW"
             }
             Utility::Explain(explain) => return self.explain(explain).await,
-            Utility::Refresh { .. } => {
-                return Err(Error::unsupported("REFRESH"));
+            Utility::Refresh { name, with_data } => {
+                self.refresh(name, *with_data).await?;
+                "REFRESH MATERIALIZED VIEW"
             }
         };
         Ok(Response::Complete { tag: tag.to_owned() })
+    }
+
+    /// There is nothing to refresh: the view is what its query gives, at every step.
+    async fn refresh(&mut self, name: &ast::ObjectName, with_data: bool) -> Result<(), Error> {
+        let context = self.context().await?;
+        let relation = context.relation(name)?;
+        if !matches!(relation.kind, RelationKind::MaterializedView { .. }) {
+            let message = format!("\"{}\" is not a materialized view", relation.name);
+            return Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        if !with_data {
+            return Err(Error::unsupported("WITH NO DATA")
+                .with_hint("A materialized view always has its rows."));
+        }
+        let message = format!("materialized view \"{}\" is always up to date", relation.name);
+        let notice = Error::new(SqlState::SUCCESSFUL_COMPLETION, message);
+        self.notices.push(Notice::notice(notice));
+        Ok(())
     }
 
     fn assign(&mut self, local: bool, name: &str, value: Option<&str>) -> Result<(), Error> {
@@ -346,11 +384,12 @@ impl Session {
     }
 }
 
-impl Statement {
-    /// The error with its place counted from the start of the text that the client sent.
-    fn locate(&self, error: Error) -> Error {
-        error
-    }
+/// Whether rows of one fit where rows of the other are expected.
+fn same_types(expected: &[OutputColumn], found: &[OutputColumn]) -> bool {
+    let types = |columns: &[OutputColumn]| -> Vec<_> {
+        columns.iter().map(|column| (column.name.clone(), column.kind.clone())).collect()
+    };
+    types(expected) == types(found)
 }
 
 fn utility_columns(utility: &Utility) -> Option<Vec<OutputColumn>> {

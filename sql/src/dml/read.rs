@@ -40,7 +40,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// The values, for a plan.
-    fn scalars(&self, format: &TextFormat) -> Result<Vec<ScalarValue>, Error> {
+    pub(crate) fn scalars(&self, format: &TextFormat) -> Result<Vec<ScalarValue>, Error> {
         let values = self.values.iter().zip(self.types).map(|(value, kind)| {
             let mut decoder = TextDecoder::new(kind, format, Excess::Refuse)?;
             match value {

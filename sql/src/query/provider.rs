@@ -7,7 +7,7 @@ use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::catalog::{TableFunctionArgs, TableProvider};
 use datafusion::common::{DFSchema, DataFusionError, Result, TableReference};
 use datafusion::config::ConfigOptions;
-use datafusion::datasource::provider_as_source;
+use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::logical_expr::planner::{
     ContextProvider, ExprPlanner, RelationPlanner, TypePlanner,
 };
@@ -20,7 +20,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use super::QueryContext;
 use crate::scan::StoredTable;
 use crate::types::Types;
-use crate::{Error, Relation, SqlState, system};
+use crate::{Error, Relation, RelationKind, SqlState, system};
 
 /// Answers the planner from one frame.
 pub(super) struct FrameProvider<'a> {
@@ -50,6 +50,10 @@ impl FrameProvider<'_> {
     }
 
     fn relation(&self, relation: &Relation) -> std::result::Result<Arc<dyn TableProvider>, Error> {
+        if let RelationKind::View { query, .. } = &relation.kind {
+            let plan = self.context.plan_view(relation, query)?;
+            return Ok(Arc::new(ViewTable::new(plan, None)));
+        }
         Ok(Arc::new(StoredTable::new(&self.context.frame, relation)))
     }
 }

@@ -38,7 +38,7 @@ fn operator(plan: &Plan) -> String {
         }
         Plan::Join { on, residual, .. } => {
             let on = on.iter().map(|(left, right)| format!("left #{left} = right #{right}"));
-            let mut line = format!("Join {}", list(on));
+            let mut line = format!("Join {}", list(on)).trim_end().to_owned();
             if let Some(residual) = residual {
                 let _ = write!(line, " where {}", expression(residual));
             }

@@ -1,0 +1,465 @@
+//! The names inside an expression.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, NamedWindowDefinition, NamedWindowExpr, ObjectName, Query, VisitMut,
+    VisitorMut, WindowSpec, WindowType,
+};
+use datafusion::sql::sqlparser::tokenizer::{Location, Span};
+
+use super::scope::{Found, Scope, Unknown};
+use super::{Resolver, resolved};
+use crate::{Error, SqlState, names};
+
+/// The place of names that are resolved already: one where no text is.
+pub(super) const RESOLVED: Span = Span {
+    start: Location { line: 0, column: u64::MAX },
+    end: Location { line: 0, column: u64::MAX },
+};
+
+/// Where an expression stands, which says what it can't have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Select,
+    Where,
+    JoinOn,
+    GroupBy,
+    Having,
+    OrderBy,
+    DistinctOn,
+    Limit,
+    Values,
+    FunctionInFrom,
+}
+
+impl Place {
+    /// As in PostgreSQL's messages.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Select => "SELECT",
+            Self::Where => "WHERE",
+            Self::JoinOn => "JOIN conditions",
+            Self::GroupBy => "GROUP BY",
+            Self::Having => "HAVING",
+            Self::OrderBy => "ORDER BY",
+            Self::DistinctOn => "DISTINCT ON",
+            Self::Limit => "LIMIT",
+            Self::Values => "VALUES",
+            Self::FunctionInFrom => "functions in FROM",
+        }
+    }
+
+    fn has_aggregates(self) -> bool {
+        matches!(self, Self::Select | Self::Having | Self::OrderBy | Self::DistinctOn)
+    }
+
+    fn has_windows(self) -> bool {
+        matches!(self, Self::Select | Self::OrderBy | Self::DistinctOn)
+    }
+}
+
+/// What an expression turned out to have.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traits {
+    pub(super) has_aggregate: bool,
+}
+
+impl Resolver<'_> {
+    /// Resolves an expression in place.
+    pub(super) fn expression(
+        &mut self,
+        expr: &mut Expr,
+        scope: &Scope<'_>,
+        place: Place,
+    ) -> Result<Traits, Error> {
+        self.expression_with_windows(expr, scope, place, &[])
+    }
+
+    /// Resolves an expression that may name windows.
+    pub(super) fn expression_with_windows(
+        &mut self,
+        expr: &mut Expr,
+        scope: &Scope<'_>,
+        place: Place,
+        windows: &[NamedWindowDefinition],
+    ) -> Result<Traits, Error> {
+        let mut walk = Walk {
+            resolver: self,
+            scope,
+            place,
+            windows,
+            queries: 0,
+            aggregates: vec![],
+            windowed: 0,
+            traits: Traits::default(),
+        };
+        match expr.visit(&mut walk) {
+            ControlFlow::Continue(()) => Ok(walk.traits),
+            ControlFlow::Break(error) => Err(error),
+        }
+    }
+}
+
+struct Walk<'w, 'r, 's> {
+    resolver: &'w mut Resolver<'r>,
+    scope: &'w Scope<'s>,
+    place: Place,
+    windows: &'w [NamedWindowDefinition],
+    /// How many queries around the current place are resolved already.
+    queries: usize,
+    /// The aggregate calls around the current place: the levels of the columns inside.
+    aggregates: Vec<Vec<usize>>,
+    /// How many window calls are around the current place.
+    windowed: usize,
+    traits: Traits,
+}
+
+impl VisitorMut for Walk<'_, '_, '_> {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
+        // Whoever holds a query in an expression has resolved it before it is visited.
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        if self.queries > 0 {
+            return ControlFlow::Continue(());
+        }
+        match self.enter(expr) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        if self.queries > 0 {
+            return ControlFlow::Continue(());
+        }
+        match self.leave(expr) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+impl Walk<'_, '_, '_> {
+    fn enter(&mut self, expr: &mut Expr) -> Result<(), Error> {
+        match expr {
+            Expr::Identifier(identifier) if identifier.span != RESOLVED => {
+                *expr = self.bare(identifier)?;
+            }
+            Expr::CompoundIdentifier(parts)
+                if parts.first().is_some_and(|part| part.span != RESOLVED) =>
+            {
+                *expr = self.qualified(parts)?;
+            }
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                *expr = self.access(root, access_chain)?;
+            }
+            Expr::Subquery(query) => {
+                let columns = self.resolver.query(query, Some(self.scope))?;
+                if columns.len() != 1 {
+                    let message = "subquery must return only one column";
+                    return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+                }
+            }
+            Expr::Exists { subquery, .. } => {
+                self.resolver.query(subquery, Some(self.scope))?;
+            }
+            Expr::InSubquery { expr: operand, subquery, .. } => {
+                let columns = self.resolver.query(subquery, Some(self.scope))?;
+                let width = match operand.as_ref() {
+                    Expr::Tuple(items) => items.len(),
+                    _ => 1,
+                };
+                if columns.len() != width {
+                    let which = if columns.len() > width { "many" } else { "few" };
+                    let message = format!("subquery has too {which} columns");
+                    return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+                }
+            }
+            Expr::Function(function) => self.enter_function(function)?,
+            Expr::QualifiedWildcard(..) | Expr::Wildcard(_) => {
+                return Err(Error::unsupported("* as a value"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, expr: &mut Expr) -> Result<(), Error> {
+        let Expr::Function(function) = expr else { return Ok(()) };
+        if self.is_aggregate(function) {
+            let levels = self.aggregates.pop().unwrap_or_default();
+            // PostgreSQL computes such an aggregate in the query around.
+            if levels.iter().min().is_some_and(|level| *level > 0) {
+                return Err(Error::unsupported("an aggregate of columns of an outer query"));
+            }
+            if let Some(outer) = self.aggregates.last_mut() {
+                outer.extend(levels);
+            }
+        } else if function.over.is_some() {
+            self.windowed -= 1;
+        }
+        Ok(())
+    }
+
+    fn is_aggregate(&self, function: &Function) -> bool {
+        let name = names::function(&function.name);
+        function.over.is_none()
+            && (self.resolver.context.is_aggregate(&name) || !function.within_group.is_empty())
+    }
+
+    fn enter_function(&mut self, function: &mut Function) -> Result<(), Error> {
+        let span = names::span(&function.name);
+        let name = names::function(&function.name);
+        let at = |error| self.resolver.locate(error, span);
+        if function.over.is_none() && self.is_aggregate(function) {
+            if !self.place.has_aggregates() {
+                let message =
+                    format!("aggregate functions are not allowed in {}", self.place.name());
+                return Err(at(Error::new(SqlState::GROUPING_ERROR, message)));
+            }
+            if !self.aggregates.is_empty() {
+                let message = "aggregate function calls cannot be nested";
+                return Err(at(Error::new(SqlState::GROUPING_ERROR, message)));
+            }
+            self.traits.has_aggregate |= self.windowed == 0 || self.aggregates.is_empty();
+            self.aggregates.push(vec![]);
+        } else if function.over.is_some() {
+            if !self.place.has_windows() {
+                let message = format!("window functions are not allowed in {}", self.place.name());
+                return Err(at(Error::new(SqlState::WINDOWING_ERROR, message)));
+            }
+            if !self.aggregates.is_empty() {
+                let message = "aggregate function calls cannot contain window function calls";
+                return Err(at(Error::new(SqlState::GROUPING_ERROR, message)));
+            }
+            if self.windowed > 0 {
+                let message = "window function calls cannot be nested";
+                return Err(at(Error::new(SqlState::WINDOWING_ERROR, message)));
+            }
+            self.windowed += 1;
+            self.window(function)?;
+        }
+        if !self.resolver.context.has_function(&name) {
+            let message = format!("function {name} does not exist");
+            return Err(at(Error::new(SqlState::UNDEFINED_FUNCTION, message)).with_hint(
+                "No function matches the given name and argument types. You might need to add \
+                 explicit type casts.",
+            ));
+        }
+        // DataFusion finds functions by one name.
+        if function.name.0.len() > 1 || span != RESOLVED {
+            function.name = ObjectName::from(vec![resolved(&name)]);
+        }
+        if let FunctionArguments::Subquery(query) = &mut function.args {
+            let columns = self.resolver.query(query, Some(self.scope))?;
+            if columns.len() != 1 {
+                let message = "subquery must return only one column";
+                return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+            }
+        }
+        if let FunctionArguments::List(list) = &function.args
+            && list.args.iter().any(|argument| {
+                matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)))
+            })
+        {
+            return Err(Error::unsupported("a whole row as an argument"));
+        }
+        Ok(())
+    }
+
+    /// Puts a window's definition where its name is.
+    fn window(&self, function: &mut Function) -> Result<(), Error> {
+        let spec = match &function.over {
+            Some(WindowType::NamedWindow(name)) => self.named_window(name, self.windows.len())?,
+            Some(WindowType::WindowSpec(spec)) => self.extended(spec, self.windows.len())?,
+            None => return Ok(()),
+        };
+        function.over = Some(WindowType::WindowSpec(spec));
+        Ok(())
+    }
+
+    /// A window may only name those defined before it.
+    fn named_window(&self, name: &Ident, before: usize) -> Result<WindowSpec, Error> {
+        let wanted = names::fold(name);
+        let known = self.windows[..before].iter().enumerate();
+        let found = known.rev().find(|(_, definition)| names::fold(&definition.0) == wanted);
+        let Some((place, NamedWindowDefinition(_, definition))) = found else {
+            let message = format!("window \"{wanted}\" does not exist");
+            let error = Error::new(SqlState::UNDEFINED_OBJECT, message);
+            return Err(self.resolver.locate(error, name.span));
+        };
+        match definition {
+            NamedWindowExpr::NamedWindow(other) => self.named_window(other, place),
+            NamedWindowExpr::WindowSpec(spec) => self.extended(spec, place),
+        }
+    }
+
+    /// A window that builds on another.
+    fn extended(&self, spec: &WindowSpec, before: usize) -> Result<WindowSpec, Error> {
+        let Some(base_name) = &spec.window_name else { return Ok(spec.clone()) };
+        let base = self.named_window(base_name, before)?;
+        let refused = |what: &str| {
+            let message = format!("cannot {what} of window \"{}\"", names::fold(base_name));
+            let error = Error::new(SqlState::WINDOWING_ERROR, message);
+            Err(self.resolver.locate(error, base_name.span))
+        };
+        if !spec.partition_by.is_empty() {
+            return refused("override PARTITION BY clause");
+        }
+        if !spec.order_by.is_empty() && !base.order_by.is_empty() {
+            return refused("override ORDER BY clause");
+        }
+        if base.window_frame.is_some() {
+            return refused("copy frame clause");
+        }
+        let own_order = !spec.order_by.is_empty();
+        Ok(WindowSpec {
+            window_name: None,
+            partition_by: base.partition_by,
+            order_by: if own_order { spec.order_by.clone() } else { base.order_by },
+            window_frame: spec.window_frame.clone(),
+        })
+    }
+
+    /// `a.b[1]` is an element of the column `a.b`; the rest are fields of values, which we don't
+    /// have.
+    fn access(&mut self, root: &Expr, chain: &[AccessExpr]) -> Result<Expr, Error> {
+        let mut parts = match root {
+            Expr::Identifier(identifier) => vec![identifier.clone()],
+            Expr::CompoundIdentifier(parts) => parts.clone(),
+            _ => vec![],
+        };
+        let dots = chain.iter().take_while(|access| matches!(access, AccessExpr::Dot(_))).count();
+        let mut root = root.clone();
+        if dots > 0 {
+            for access in &chain[..dots] {
+                match access {
+                    AccessExpr::Dot(Expr::Identifier(part)) if !parts.is_empty() => {
+                        parts.push(part.clone());
+                    }
+                    _ => return Err(Error::unsupported("a field of a composite value")),
+                }
+            }
+            root = Expr::CompoundIdentifier(parts);
+        }
+        let rest = chain[dots..].to_vec();
+        if rest.iter().any(|access| matches!(access, AccessExpr::Dot(_))) {
+            return Err(Error::unsupported("a field of a composite value"));
+        }
+        // The column is resolved when it is visited.
+        Ok(match rest.is_empty() {
+            true => match root {
+                Expr::CompoundIdentifier(parts) => self.qualified(&parts)?,
+                other => other,
+            },
+            false => Expr::CompoundFieldAccess { root: Box::new(root), access_chain: rest },
+        })
+    }
+
+    fn bare(&mut self, identifier: &Ident) -> Result<Expr, Error> {
+        let name = names::fold(identifier);
+        match self.scope.column(&name) {
+            Ok(found) => self.note(found, identifier.span),
+            Err(Unknown::Ambiguous) => Err(self.ambiguous(&name, identifier.span)),
+            Err(_) => {
+                if let Some(call) = value_function(identifier) {
+                    return Ok(call);
+                }
+                if self.scope.source(None, &name).is_some() {
+                    return Err(Error::unsupported("a whole row as a value"));
+                }
+                let message = format!("column \"{name}\" does not exist");
+                let error = Error::new(SqlState::UNDEFINED_COLUMN, message);
+                Err(self.resolver.locate(error, identifier.span))
+            }
+        }
+    }
+
+    fn qualified(&mut self, parts: &[Ident]) -> Result<Expr, Error> {
+        let span = parts.first().map_or(Span::empty(), |part| part.span);
+        let folded: Vec<_> = parts.iter().map(names::fold).collect();
+        let (schema, alias, name) = match folded.as_slice() {
+            [alias, name] => (None, alias, name),
+            [schema, alias, name] => (Some(schema.as_str()), alias, name),
+            [database, schema, alias, name] if crate::database::is_name(database) => {
+                (Some(schema.as_str()), alias, name)
+            }
+            _ => {
+                let message = format!(
+                    "improper qualified name (too many dotted names): {}",
+                    folded.join(".")
+                );
+                return Err(self
+                    .resolver
+                    .locate(Error::new(SqlState::SYNTAX_ERROR, message), span));
+            }
+        };
+        match self.scope.qualified(schema, alias, name) {
+            Ok(found) => self.note(found, span),
+            Err(Unknown::Ambiguous) => Err(self.ambiguous(name, span)),
+            Err(Unknown::Column) => {
+                let message = format!("column {alias}.{name} does not exist");
+                let error = Error::new(SqlState::UNDEFINED_COLUMN, message);
+                Err(self.resolver.locate(error, span))
+            }
+            Err(Unknown::Relation) => {
+                let message = format!("missing FROM-clause entry for table \"{alias}\"");
+                let error = Error::new(SqlState::UNDEFINED_TABLE, message);
+                Err(self.resolver.locate(error, span))
+            }
+        }
+    }
+
+    fn ambiguous(&self, name: &str, span: Span) -> Error {
+        let message = format!("column reference \"{name}\" is ambiguous");
+        self.resolver.locate(Error::new(SqlState::AMBIGUOUS_COLUMN, message), span)
+    }
+
+    /// A column was found.
+    fn note(&mut self, found: Found, span: Span) -> Result<Expr, Error> {
+        if self.place == Place::Limit && found.level == 0 {
+            let message = "argument of LIMIT must not contain variables";
+            let error = Error::new(SqlState::INVALID_COLUMN_REFERENCE, message);
+            return Err(self.resolver.locate(error, span));
+        }
+        if let Some(levels) = self.aggregates.last_mut() {
+            levels.push(found.level);
+        }
+        Ok(found.expr)
+    }
+}
+
+/// The functions that are called without parentheses, where the parser takes them for names.
+fn value_function(identifier: &Ident) -> Option<Expr> {
+    let name = names::fold(identifier);
+    let is_one = ["current_schema", "current_role", "current_catalog", "session_user", "user"]
+        .contains(&name.as_str());
+    (is_one && identifier.quote_style.is_none()).then(|| {
+        Expr::Function(Function {
+            name: ObjectName::from(vec![identifier.clone()]),
+            uses_odbc_syntax: false,
+            parameters: FunctionArguments::None,
+            args: FunctionArguments::List(FunctionArgumentList {
+                duplicate_treatment: None,
+                args: vec![],
+                clauses: vec![],
+            }),
+            filter: None,
+            null_treatment: None,
+            over: None,
+            within_group: vec![],
+        })
+    })
+}
