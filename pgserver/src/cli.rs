@@ -10,6 +10,7 @@ use serde::Serialize;
 use stillframe::{Database, EngineError, Options};
 use thiserror::Error;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 /// Where Postgres clients are served unless something else is said.
 const PG_LISTEN: &str = "127.0.0.1:5433";
@@ -87,6 +88,9 @@ pub enum ServeError {
     /// The engine needs something that the system doesn't give.
     #[error("cannot start the engine: {0}")]
     Engine(#[from] EngineError),
+    /// What it kept in memory is lost.
+    #[error("the engine has failed: {0}")]
+    EngineFailed(String),
     /// The ready file can't be written.
     #[error("cannot write {0:?}: {1}")]
     ReadyFile(PathBuf, #[source] io::Error),
@@ -105,7 +109,8 @@ struct Ready {
 }
 
 impl Serve {
-    /// Serves until a signal comes.
+    /// Serves until a signal comes, or until the engine has failed: it keeps nothing that it could
+    /// go on with.
     pub async fn run(self) -> Result<(), ServeError> {
         if let Some(directory) = self.data_dir {
             return Err(ServeError::NotDurable(directory));
@@ -128,11 +133,32 @@ impl Serve {
                 .map_err(|error| ServeError::ReadyFile(file.clone(), error))?;
         }
         announce(address);
+        let (stop, failure) = stop_or_failure(stop, database.failure());
         database.serve(listener, stop).await;
         tracing::info!("stopping");
         database.close().await;
-        Ok(())
+        match failure.await {
+            Ok(reason) => Err(ServeError::EngineFailed(reason)),
+            // It was a signal.
+            Err(_) => Ok(()),
+        }
     }
+}
+
+/// Ends when either does; a failure is told to the receiver.
+fn stop_or_failure(
+    stop: impl Future<Output = ()>,
+    failure: impl Future<Output = String>,
+) -> (impl Future<Output = ()>, oneshot::Receiver<String>) {
+    let (tell, told) = oneshot::channel();
+    let either = async move {
+        tokio::select! {
+            () = stop => {}
+            // The receiver lives as long as the server.
+            reason = failure => drop(tell.send(reason)),
+        }
+    };
+    (either, told)
 }
 
 async fn listen(address: &str) -> Result<TcpListener, ServeError> {
@@ -165,7 +191,7 @@ fn signals() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let (stop, stopped) = oneshot::channel();
     tokio::spawn(async move {
         let mut next = async || {
             tokio::select! {

@@ -1,12 +1,13 @@
 //! A whole cluster in this process: hosts, the coordinator over them, and SQL in front.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::arrow::record_batch::RecordBatch;
 use futures::TryStreamExt;
 use stillframe_coordinator as coordinator;
 use stillframe_engine::{self as engine, EngineError, Functions, HostOptions, LocalHost};
-use stillframe_protocol::{Host, HostError};
+use stillframe_protocol::{Coordinator, CoordinatorError, Host, HostError};
 use stillframe_sql::{self as sql, Error, Frame, Response, Session};
 use tokio::net::TcpListener;
 
@@ -14,6 +15,8 @@ use crate::{Options, server};
 
 /// The user whose name statements run under when no client has told one.
 const USER: &str = "stillframe";
+/// How often the engine is looked at, whether it has failed.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A database that runs in this process.
 ///
@@ -35,7 +38,8 @@ const USER: &str = "stillframe";
 #[derive(Debug)]
 pub struct Database {
     hosts: Vec<Arc<LocalHost>>,
-    front: Arc<sql::Database>,
+    coordinator: Arc<dyn Coordinator>,
+    pub(crate) front: Arc<sql::Database>,
 }
 
 impl Database {
@@ -57,14 +61,14 @@ impl Database {
         let faces: Vec<_> = hosts.iter().map(|host| Arc::clone(host) as Arc<dyn Host>).collect();
         let options = coordinator::Options { workers, ..coordinator::Options::default() };
         let coordinator = coordinator::start(options, faces.clone());
-        let front = sql::Database::new(coordinator, faces, workers);
+        let front = sql::Database::new(Arc::clone(&coordinator), faces, workers);
         let explained = functions.clone();
         front.check_with(Arc::new(move |program| engine::check(program, &functions)));
         front.explain_with(Box::new(move |plan, program| {
             engine::explain(plan, program, &explained)
                 .map_err(|error| HostError::Invalid(error.to_string()))
         }));
-        Ok(Self { hosts, front })
+        Ok(Self { hosts, coordinator, front })
     }
 
     /// Runs statements, one after the other, each in a transaction of its own.
@@ -99,10 +103,13 @@ impl Database {
             return Err(Error::unsupported("a query of other than one statement"));
         };
         let prepared = session.prepare(statement, &[]).await?;
+        if prepared.columns().is_none() {
+            return Err(Error::unsupported("a query that returns no rows"));
+        }
         match session.execute(&prepared, vec![]).await? {
             Response::Rows(rows) => rows.batches.try_collect().await,
             Response::Complete { .. } | Response::CopyIn(_) => {
-                Err(Error::unsupported("a query without rows"))
+                Err(Error::internal("a statement with columns returns no rows"))
             }
         }
     }
@@ -121,11 +128,77 @@ impl Database {
         server::serve(listener, Arc::clone(&self.front), stop).await;
     }
 
+    /// Ends when the engine has failed, and tells why. Nothing can be done with the database then.
+    pub fn failure(&self) -> impl Future<Output = String> + Send + use<> {
+        let coordinator = Arc::clone(&self.coordinator);
+        async move {
+            loop {
+                if let Err(CoordinatorError::Failed(reason)) = coordinator.status().await {
+                    return reason;
+                }
+                tokio::time::sleep(LOOK_INTERVAL).await;
+            }
+        }
+    }
+
     /// Ends the cluster and waits until its threads and files are gone.
     pub async fn close(self) {
-        drop(self.front);
+        drop((self.front, self.coordinator));
         for host in &self.hosts {
             host.shut_down().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use datafusion::arrow::array::AsArray;
+    use datafusion::arrow::datatypes::Int64Type;
+    use stillframe_sql::SqlState;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_program_has_a_database_of_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options {
+            hosts: NonZeroU32::new(2).unwrap(),
+            workers: NonZeroU32::MIN,
+            temporary_directory: Some(directory.path().to_owned()),
+        };
+        let database = Database::open(options).await.unwrap();
+        database
+            .execute(
+                "CREATE TABLE t (a int PRIMARY KEY, b int);
+                 CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t;
+                 INSERT INTO t VALUES (1, 10), (2, 20)",
+            )
+            .await
+            .unwrap();
+        let before = database.frame().await.unwrap();
+        database.execute("INSERT INTO t VALUES (3, 30)").await.unwrap();
+        let after = database.frame().await.unwrap();
+        assert!(before.step() < after.step());
+
+        let batches = database.query("SELECT n FROM v").await.unwrap();
+        let counts: Vec<i64> = batches
+            .iter()
+            .flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec())
+            .collect();
+        assert_eq!(counts, [3]);
+
+        let error = database.execute("INSERT INTO t VALUES (3, 30)").await.unwrap_err();
+        assert_eq!(error.state, SqlState::UNIQUE_VIOLATION);
+        for wrong in ["SELECT 1; SELECT 2", "DELETE FROM t", ""] {
+            let error = database.query(wrong).await.unwrap_err();
+            assert_eq!(error.state, SqlState::FEATURE_NOT_SUPPORTED, "{wrong}");
+        }
+
+        drop((before, after));
+        database.close().await;
+        let left = std::fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(left, 0, "temporary directories are gone");
     }
 }

@@ -10,7 +10,9 @@ use tracing_subscriber::EnvFilter;
 
 use cli::{Arguments, ServeError};
 
-/// dbsp allocates much and on many threads; its own choice of an allocator is made for that.
+/// dbsp allocates much and on many threads; its own choice of an allocator is made for that. In
+/// development builds it checks itself, and is slow.
+#[cfg(not(debug_assertions))]
 #[global_allocator]
 static ALLOCATOR: stillframe_engine::Allocator = stillframe_engine::Allocator;
 
