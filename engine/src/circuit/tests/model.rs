@@ -158,15 +158,6 @@ impl Tables {
         self.rates.clear();
     }
 
-    /// Everything as insertions.
-    pub(super) fn all(&self) -> Vec<(RelationId, Bag)> {
-        let mut changes = vec![];
-        for table in [ORDERS, CUSTOMERS, RATES] {
-            changes.extend(self.rows(table).into_iter().map(|row| (table, row, 1)));
-        }
-        encode(changes)
-    }
-
     pub(super) fn take_changes(&mut self) -> Vec<(RelationId, Bag)> {
         encode(std::mem::take(&mut self.changes))
     }
