@@ -193,5 +193,5 @@ fn already_exists(name: &str) -> Error {
 /// The notice that IF NOT EXISTS leaves.
 fn skipped(name: &str) -> Notice {
     let message = format!("relation \"{name}\" already exists, skipping");
-    Notice::notice(Error::new(SqlState::DUPLICATE_TABLE, message))
+    Notice::of(Error::new(SqlState::DUPLICATE_TABLE, message))
 }

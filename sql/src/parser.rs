@@ -28,8 +28,6 @@ const NAME_BYTES_MAX: usize = 63;
 #[derive(Clone, Debug)]
 pub struct Statement {
     pub(crate) tree: Tree,
-    /// Its own text.
-    pub(crate) text: Arc<str>,
     /// The text it is a part of: positions in errors count from its start.
     pub(crate) source: Arc<Source>,
     /// What the lexer had to say.
@@ -65,9 +63,8 @@ fn is_blank(token: &TokenWithSpan) -> bool {
 fn parse_one(source: &Arc<Source>, tokens: &[TokenWithSpan]) -> Result<Statement, Error> {
     let mut tokens: Vec<_> = tokens.iter().filter(|token| !is_blank(token)).cloned().collect();
     let notices = truncate_names(&mut tokens);
-    let text = source.slice(&tokens).into();
     let tree = parse_tree(source, tokens)?;
-    Ok(Statement { tree, text, source: Arc::clone(source), notices })
+    Ok(Statement { tree, source: Arc::clone(source), notices })
 }
 
 fn parse_tree(source: &Source, tokens: Vec<TokenWithSpan>) -> Result<Tree, Error> {
@@ -110,7 +107,7 @@ fn truncate_names(tokens: &mut [TokenWithSpan]) -> Vec<Notice> {
             let cut = word.value.floor_char_boundary(NAME_BYTES_MAX);
             let short = word.value[..cut].to_owned();
             let message = format!("identifier \"{}\" will be truncated to \"{short}\"", word.value);
-            notices.push(Notice::notice(Error::new(SqlState::NAME_TOO_LONG, message)));
+            notices.push(Notice::of(Error::new(SqlState::NAME_TOO_LONG, message)));
             word.value = short;
         }
     }

@@ -18,8 +18,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast;
+use futures::StreamExt;
 use futures::stream::BoxStream;
-use futures::{StreamExt, TryStreamExt};
 use stillframe_protocol::RelationId;
 
 pub(crate) use failure::classify;
@@ -225,16 +225,6 @@ impl QueryContext {
             let message = format!("relation \"{}\" does not exist", names::unquoted(name));
             Error::new(SqlState::UNDEFINED_TABLE, message)
         })
-    }
-
-    /// Plans and runs a query without parameters, and collects all its rows.
-    pub(crate) async fn rows(
-        &self,
-        query: &ast::Query,
-    ) -> Result<(PlannedQuery, Vec<RecordBatch>), Error> {
-        let planned = self.plan(query, &[])?;
-        let rows = self.run(&planned.plan).await?.try_collect().await?;
-        Ok((planned, rows))
     }
 }
 

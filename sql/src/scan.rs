@@ -222,7 +222,7 @@ impl ExecutionPlan for FrameScan {
             let schema = Arc::clone(&schema);
             futures::stream::once(opened)
                 .try_flatten()
-                .map(move |batch| Ok(renamed(batch.map_err(external)?, &schema)?))
+                .map(move |batch| renamed(batch.map_err(external)?, &schema))
         };
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))
     }

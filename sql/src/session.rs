@@ -139,7 +139,7 @@ impl Session {
                 tree => (self.parameters_of_write(tree, declared).await?, None),
             },
         };
-        Ok(Prepared { statement, declared: declared.to_vec(), parameters, columns })
+        Ok(Prepared { statement, parameters, columns })
     }
 
     /// Plans under the frame that the transaction allows.
@@ -335,7 +335,7 @@ impl Session {
         }
         let message = format!("materialized view \"{}\" is always up to date", relation.name);
         let notice = Error::new(SqlState::SUCCESSFUL_COMPLETION, message);
-        self.notices.push(Notice::notice(notice));
+        self.notices.push(Notice::of(notice));
         Ok(())
     }
 

@@ -151,10 +151,11 @@ fn unpack(packed: &Path) -> impl Read + use<> {
     let gzip = Command::new("gzip")
         .args(["--decompress", "--stdout"])
         .arg(packed)
-        .stdout(Stdio::piped())
-        .spawn()
+        .stderr(Stdio::inherit())
+        .output()
         .expect("gzip is part of every Debian");
-    gzip.stdout.expect("a pipe was asked for")
+    assert!(gzip.status.success(), "gzip: {}", gzip.status);
+    std::io::Cursor::new(gzip.stdout)
 }
 
 /// Counts the lines that run through.

@@ -19,6 +19,7 @@ use crate::EngineError;
 
 /// Arithmetic of two numbers of one type, or of two decimals.
 #[derive(Debug, Eq, Hash)]
+#[expect(clippy::derived_hash_with_manual_eq, reason = "it compares all fields, as a derived one")]
 pub(super) struct Arithmetic {
     left: Arc<dyn PhysicalExpr>,
     operator: Operator,

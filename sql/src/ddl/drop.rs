@@ -128,7 +128,7 @@ impl Drop {
         };
         if self.if_exists {
             let message = format!("{message}, skipping");
-            return Ok(Notice::notice(Error::new(SqlState::SUCCESSFUL_COMPLETION, message)));
+            return Ok(Notice::of(Error::new(SqlState::SUCCESSFUL_COMPLETION, message)));
         }
         Err(Error::new(state, message))
     }
@@ -193,7 +193,7 @@ impl Drop {
             [] => {}
             [one] => {
                 let message = format!("drop cascades to {}", describe(&catalog, *one));
-                notices.push(Notice::notice(Error::new(SqlState::SUCCESSFUL_COMPLETION, message)));
+                notices.push(Notice::of(Error::new(SqlState::SUCCESSFUL_COMPLETION, message)));
             }
             many => {
                 let lines =
@@ -201,7 +201,7 @@ impl Drop {
                 let detail = lines.collect::<Vec<_>>().join("\n");
                 let message = format!("drop cascades to {} other objects", many.len());
                 let error = Error::new(SqlState::SUCCESSFUL_COMPLETION, message);
-                notices.push(Notice::notice(error.with_detail(detail)));
+                notices.push(Notice::of(error.with_detail(detail)));
             }
         }
         let dropped: Vec<_> = named.union(&dependents).copied().collect();

@@ -233,7 +233,6 @@ impl Resolver<'_> {
         Ok(Source { alias: visible, schema, internal, columns, key })
     }
 
-    #[expect(clippy::type_complexity, reason = "the three belong together only here")]
     fn of_catalog(
         &mut self,
         name: &mut ObjectName,

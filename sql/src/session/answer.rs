@@ -17,7 +17,6 @@ use crate::{CopyIn, Error, Type};
 pub struct Prepared {
     pub(crate) statement: Statement,
     /// The types of the parameters that the client gave.
-    pub(super) declared: Vec<Option<Type>>,
     pub(super) parameters: Vec<Type>,
     pub(super) columns: Option<Vec<OutputColumn>>,
 }
@@ -116,7 +115,7 @@ pub struct Notice {
 
 impl Notice {
     /// Something that is worth knowing.
-    pub(crate) fn notice(error: Error) -> Self {
+    pub(crate) fn of(error: Error) -> Self {
         Self { severity: "NOTICE", error }
     }
 

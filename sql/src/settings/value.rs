@@ -133,7 +133,7 @@ fn show_milliseconds(duration: Duration) -> String {
         return "0".to_owned();
     }
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
-    let unit = units.into_iter().find(|(size, _)| milliseconds % size == 0);
+    let unit = units.into_iter().find(|(size, _)| milliseconds.is_multiple_of(*size));
     let (size, unit) = unit.unwrap_or((1, "ms"));
     format!("{}{unit}", milliseconds / size)
 }
