@@ -13,8 +13,6 @@ mod grouping;
 mod scope;
 mod select;
 mod set_operation;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeSet;
 

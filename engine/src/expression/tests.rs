@@ -225,7 +225,7 @@ fn like_knows_its_escape() {
     let matches = |text: &str, pattern: &str, escape| {
         let column = array(StringArray::from(vec![text]));
         let value = evaluate(&like(pattern, escape), vec![column]).unwrap();
-        &value == &array(BooleanArray::from(vec![true]))
+        value == array(BooleanArray::from(vec![true]))
     };
     assert!(matches("100%", "100!%", Some('!')));
     assert!(!matches("1000", "100!%", Some('!')));

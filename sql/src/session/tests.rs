@@ -1,5 +1,12 @@
 //! Sessions over a cluster in memory.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, Int32Array};
+use arrow::record_batch::RecordBatch;
+use stillframe_protocol::{RelationId, RowError};
+
 use crate::fake::{Fake, run};
 use crate::{Error, Session, SqlState, TransactionStatus};
 
@@ -39,4 +46,78 @@ async fn a_failed_block_refuses_everything_until_its_end() {
     assert_eq!(state(&mut session, "select 1").await, SqlState::IN_FAILED_SQL_TRANSACTION);
     assert_eq!(run(&mut session, "commit").await.unwrap(), ["ROLLBACK"]);
     assert_eq!(run(&mut session, "select 1").await.unwrap(), ["1"]);
+}
+
+/// Waits until the leases that were let go are released.
+async fn released(fake: &Fake) {
+    let released = async {
+        while fake.leases() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), released).await.expect("leases are released");
+}
+
+#[tokio::test]
+async fn a_statement_takes_a_lease_and_a_block_keeps_one() {
+    let (fake, database) = Fake::start(2, 2);
+    let mut session = Session::new(database, "alice");
+    run(&mut session, "create table t (a int)").await.unwrap();
+    released(&fake).await;
+    let before = fake.granted();
+    run(&mut session, "select count(*) from t, t as u").await.unwrap();
+    assert_eq!(fake.granted(), before + 1, "all scans of a statement share a lease");
+    released(&fake).await;
+    run(&mut session, "begin isolation level repeatable read").await.unwrap();
+    run(&mut session, "select * from t; select * from t").await.unwrap();
+    assert_eq!(fake.granted(), before + 2, "all statements of the block share a lease");
+    assert_eq!(fake.leases(), 1);
+    run(&mut session, "commit").await.unwrap();
+    released(&fake).await;
+}
+
+#[tokio::test]
+async fn a_block_reads_one_step_while_rows_change() {
+    let (fake, database) = Fake::start(2, 2);
+    let mut session = Session::new(database, "alice");
+    run(&mut session, "create table t (a int)").await.unwrap();
+    run(&mut session, "begin isolation level repeatable read").await.unwrap();
+    assert_eq!(run(&mut session, "select count(*) from t").await.unwrap(), ["0"]);
+    let rows = Arc::new(Int32Array::from(vec![1, 2])) as ArrayRef;
+    fake.put(RelationId(16384), RecordBatch::try_from_iter([("a", rows)]).unwrap());
+    assert_eq!(run(&mut session, "select count(*) from t").await.unwrap(), ["0"]);
+    run(&mut session, "commit").await.unwrap();
+    assert_eq!(run(&mut session, "select count(*) from t").await.unwrap(), ["2"]);
+}
+
+#[tokio::test]
+async fn a_scan_that_stops_without_its_end_is_an_error() {
+    let (fake, database) = Fake::start(2, 2);
+    let mut session = Session::new(database, "alice");
+    run(&mut session, "create table t (a int)").await.unwrap();
+    fake.truncate_scans();
+    assert_eq!(state(&mut session, "select * from t").await, SqlState::CANNOT_CONNECT_NOW);
+}
+
+#[tokio::test]
+async fn a_view_in_error_raises_it_whatever_is_read() {
+    let (fake, database) = Fake::start(2, 2);
+    let mut session = Session::new(database, "alice");
+    run(&mut session, "create table t (a int)").await.unwrap();
+    run(&mut session, "create materialized view v as select 1 / a as b from t").await.unwrap();
+    let error = RowError { sqlstate: "22012".to_owned(), message: "division by zero".to_owned() };
+    fake.fail_view(RelationId(16385), vec![error]);
+    for query in ["select * from v", "select count(*) from v", "select b from v limit 0"] {
+        assert_eq!(state(&mut session, query).await, SqlState::DIVISION_BY_ZERO, "{query}");
+    }
+    assert!(run(&mut session, "select * from t").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_definition_that_came_second_is_made_again() {
+    let (fake, database) = Fake::start(1, 1);
+    let mut session = Session::new(database, "alice");
+    fake.race_catalog(2);
+    run(&mut session, "create table t (a int)").await.unwrap();
+    assert!(run(&mut session, "select * from t").await.unwrap().is_empty());
 }

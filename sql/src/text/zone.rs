@@ -172,7 +172,7 @@ pub(super) fn two_digits(value: u32, out: &mut Vec<u8>) {
 }
 
 impl fmt::Display for TimeZone {
-    /// As `SHOW TimeZone` has it, and as [`TimeZone::find`] reads it.
+    /// As `SHOW TimeZone` has it, and as `SET` reads it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Named(zone) => f.write_str(zone.name()),

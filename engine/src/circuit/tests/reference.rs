@@ -122,7 +122,7 @@ fn rows(
         }
         Plan::Distinct { input } => {
             let mut input = rows(input, tables, views, errors);
-            input.sort_by(|a, b| compare(a, b));
+            input.sort_by(compare);
             input.dedup();
             input
         }
