@@ -73,6 +73,8 @@ impl ContextProvider for FrameProvider<'_> {
         arguments: Vec<Expr>,
     ) -> Result<Arc<dyn TableSource>> {
         let state = &self.context.state;
+        // DataFusion hands the name over as it is written.
+        let name = name.trim_matches('"');
         let function = state.table_functions().get(name);
         let function = function.cloned().ok_or_else(|| {
             let message = format!("function {name} does not exist");

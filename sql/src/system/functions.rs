@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
     Volatility,
 };
-use stillframe_protocol::RelationId;
+use stillframe_protocol::{RelationId, Step};
 
 use super::{OWNER, pg_catalog};
 use crate::settings::Settings;
@@ -22,6 +22,7 @@ use crate::{Catalog, DATABASE_NAME, Frame, Relation, RelationKind, Type, names};
 
 /// What the functions answer from.
 struct Scope {
+    step: Step,
     catalog: Arc<Catalog>,
     settings: Settings,
 }
@@ -91,6 +92,9 @@ static DEFINITIONS: &[Definition] = &[
     ("version", Type::Text, |_, _| {
         Some(format!("PostgreSQL {} on Stillframe", crate::SERVER_VERSION).as_str().into())
     }),
+    ("stillframe.current_step", Type::BigInt, |scope, _| {
+        Some(i64::try_from(scope.step.0).ok()?.into())
+    }),
     ("to_regclass", Type::Regclass, |scope, a| {
         let ScalarValue::Utf8(Some(name)) = a.first()? else { return None };
         let relation = scope.named(name)?;
@@ -150,8 +154,11 @@ fn format_type(oid: i64, modifier: i64) -> String {
 
 /// Adds the functions to one statement's state.
 pub(crate) fn register(state: &mut SessionState, frame: &Arc<Frame>, settings: &Settings) {
-    let scope =
-        Arc::new(Scope { catalog: Arc::clone(frame.catalog()), settings: settings.clone() });
+    let scope = Arc::new(Scope {
+        step: frame.step(),
+        catalog: Arc::clone(frame.catalog()),
+        settings: settings.clone(),
+    });
     let any = vec![TypeSignature::Nullary, TypeSignature::VariadicAny];
     let signature = Signature::one_of(any, Volatility::Stable);
     for definition in DEFINITIONS {
