@@ -23,11 +23,9 @@ fn main() -> ExitCode {
             ("copy_of_bad_data", copy_of_bad_data),
             ("copy_that_is_given_up", copy_that_is_given_up),
             ("a_client_vanishes_in_a_copy", a_client_vanishes_in_a_copy),
-            ("a_client_vanishes_in_a_scan", a_client_vanishes_in_a_scan),
             ("a_client_vanishes_in_a_block", a_client_vanishes_in_a_block),
             ("a_client_vanishes_in_a_write", a_client_vanishes_in_a_write),
             ("an_error_in_mid_stream", an_error_in_mid_stream),
-            ("nested_beyond_reason", nested_beyond_reason),
         ],
     )
 }
@@ -298,36 +296,6 @@ fn a_client_vanishes_in_a_copy(server: &Server) {
     other.close();
 }
 
-/// Creates a table whose contents don't fit into the buffers of a connection.
-fn create_big(wire: &mut Wire, name: &str) {
-    answer(wire, &format!("create table {name} (id int primary key, t text)"));
-    let sql = format!(
-        "insert into {name} select g, repeat('x', 1000) from generate_series(1, 20000) as s(g)"
-    );
-    answer(wire, &sql);
-}
-
-fn a_client_vanishes_in_a_scan(server: &Server) {
-    let mut other = server.wire();
-    create_big(&mut other, "vs_t");
-    for _ in 0..5 {
-        let mut wire = server.wire();
-        wire.send_query("select * from vs_t");
-        let first = wire.until("DE");
-        assert_eq!(first.last().map(|message| message.kind), Some('D'), "{first:?}");
-        // Its frame is held as long as it doesn't read on.
-        answer(&mut other, "update vs_t set t = t where id = 1");
-        let held =
-            "select count(*) > 0 from stillframe.leases where step < stillframe.current_step()";
-        assert_eq!(answer(&mut other, held), [["t"]]);
-        drop(wire);
-    }
-    suite::every_lease_is_free(server);
-    assert_eq!(answer(&mut other, "select count(*) from vs_t"), [["20000"]]);
-    answer(&mut other, "drop table vs_t");
-    other.close();
-}
-
 fn a_client_vanishes_in_a_block(server: &Server) {
     let mut other = server.wire();
     answer(&mut other, "create table vb_t (id int primary key)");
@@ -371,32 +339,6 @@ fn an_error_in_mid_stream(server: &Server) {
     assert_eq!(tags(&messages), Vec::<String>::new());
     assert_eq!(answer(&mut wire, "select 7"), [["7"]]);
     answer(&mut wire, "drop table em_t");
-    wire.close();
-}
-
-fn nested_beyond_reason(server: &Server) {
-    let mut wire = server.wire();
-    for sql in [
-        format!("select {}1{}", "(".repeat(20_000), ")".repeat(20_000)),
-        format!("select {}1", "- ".repeat(20_000)),
-        format!("select {}true", "not ".repeat(20_000)),
-        format!("select {}1{}", "abs(".repeat(10_000), ")".repeat(10_000)),
-        format!("{}select 1{}", "select * from (".repeat(5_000), ") s".repeat(5_000)),
-        format!("select 1{}", " + 1".repeat(20_000)),
-        format!("select {}0{}", "case when true then ".repeat(5_000), " end".repeat(5_000)),
-    ] {
-        // An answer or an error, but not the end.
-        let messages = wire.query(&sql);
-        let start = &sql[..30];
-        assert!(
-            sqlstate(&messages)
-                .is_none_or(|state| state == "54001" || state == "54000" || state == "42601"),
-            "{start}...: {:?}",
-            sqlstate(&messages)
-        );
-        assert_eq!(answer(&mut wire, "select 1"), [["1"]]);
-    }
-    alive(server);
     wire.close();
 }
 

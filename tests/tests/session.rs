@@ -18,13 +18,11 @@ fn main() -> ExitCode {
             ("a_write_is_seen_at_once_by_all", a_write_is_seen_at_once_by_all),
             ("system_tables", system_tables),
             ("leases_are_shown_while_they_are_held", leases_are_shown_while_they_are_held),
-            ("extended_protocol", extended_protocol),
             ("a_portal_keeps_its_frame", a_portal_keeps_its_frame),
             ("copy_in_its_forms", copy_in_its_forms),
             ("copy_by_the_extended_protocol", copy_by_the_extended_protocol),
             ("several_statements_in_one_query", several_statements_in_one_query),
             ("refresh_gives_a_notice", refresh_gives_a_notice),
-            ("explain_of_a_view", explain_of_a_view),
             ("cancel", cancel),
         ],
     )
@@ -160,35 +158,6 @@ fn leases_are_shown_while_they_are_held(server: &Server) {
     other.close();
 }
 
-fn extended_protocol(server: &Server) {
-    let mut wire = server.wire();
-    answer(&mut wire, "create table ep_t (id int primary key, a bigint, t text, n numeric(8,2))");
-    let mut run = |sql: &str, parameters: &[Option<&str>]| {
-        let bytes: Vec<_> = parameters.iter().map(|p| p.map(str::as_bytes)).collect();
-        let messages = wire.extended(sql, &bytes);
-        assert_eq!(sqlstate(&messages), None, "{sql}\n{messages:?}");
-        (tags(&messages).concat(), rows(&messages))
-    };
-    let insert = "insert into ep_t values ($1, $2, $3, $4)";
-    assert_eq!(run(insert, &[Some("1"), Some("-5"), Some("ü'x"), Some("1.5")]).0, "INSERT 0 1");
-    assert_eq!(run(insert, &[Some("2"), None, None, None]).0, "INSERT 0 1");
-    let select = "select id, a, t, n from ep_t where id = $1 or t = $2";
-    assert_eq!(run(select, &[Some("1"), None]).1, [["1", "-5", "ü'x", "1.50"]]);
-    assert_eq!(run(select, &[Some("2"), Some("q")]).1, [["2", "NULL", "NULL", "NULL"]]);
-    assert_eq!(run("update ep_t set a = $1 where id = $2", &[Some("9"), Some("2")]).0, "UPDATE 1");
-    assert_eq!(run("delete from ep_t where a = $1", &[Some("9")]).0, "DELETE 1");
-    // A named statement, run again and again.
-    wire.parse("count", "select count(*), $1::int + 1 from ep_t where id >= $1");
-    for (parameter, expected) in [("1", ["1", "2"]), ("2", ["0", "3"])] {
-        wire.bind("", "count", &[Some(parameter.as_bytes())]);
-        wire.execute("", 0);
-        let messages = wire.sync();
-        assert_eq!(rows(&messages), [expected], "{messages:?}");
-    }
-    answer(&mut wire, "drop table ep_t");
-    wire.close();
-}
-
 fn a_portal_keeps_its_frame(server: &Server) {
     let (mut wire, mut other) = (server.wire(), server.wire());
     answer(&mut other, "create table pf_t (id int primary key, x int)");
@@ -314,31 +283,6 @@ fn refresh_gives_a_notice(server: &Server) {
         Some("42P01")
     );
     answer(&mut wire, "drop table rn_t cascade");
-    wire.close();
-}
-
-fn explain_of_a_view(server: &Server) {
-    let mut wire = server.wire();
-    answer(&mut wire, "create table ev_t (id int primary key, g int, x int)");
-    answer(&mut wire, "create table ev_u (g int, name text)");
-    answer(
-        &mut wire,
-        "create materialized view ev_v as select u.name, sum(t.x) as s from ev_t t \
-         join ev_u u on t.g = u.g where t.x > 0 group by u.name",
-    );
-    let explain = |wire: &mut Wire, sql: &str| {
-        let lines: Vec<String> = answer(wire, sql).into_iter().flatten().collect();
-        lines.join("\n").to_lowercase()
-    };
-    let plan = explain(&mut wire, "explain materialized view ev_v");
-    for word in ["ev_t", "ev_u", "join", "aggregate", "filter", "sum"] {
-        assert!(plan.contains(word), "{word} is missing:\n{plan}");
-    }
-    let plan = explain(&mut wire, "explain select * from ev_v where s > 1");
-    assert!(plan.contains("ev_v"), "{plan}");
-    assert_eq!(sqlstate(&wire.query("explain materialized view ev_t")).as_deref(), Some("42809"));
-    assert_eq!(sqlstate(&wire.query("explain select nosuch from ev_v")).as_deref(), Some("42703"));
-    answer(&mut wire, "drop table ev_t, ev_u cascade");
     wire.close();
 }
 

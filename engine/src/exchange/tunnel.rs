@@ -443,9 +443,9 @@ mod tests {
         stranger.read_exact(&mut answer).unwrap();
         assert_eq!(answer, [0]);
 
+        assert!(ends[1].listener.accept().is_err(), "nothing has reached dbsp");
         for tunnel in tunnels {
             tunnel.close();
         }
-        assert!(ends[1].listener.accept().is_err(), "nothing has reached dbsp");
     }
 }

@@ -3,15 +3,12 @@
 
 use std::path::Path;
 
-use dbsp::circuit::{
-    CircuitConfig, CircuitStorageConfig, ConcurrentRestoreOutcome, Mode, StorageConfig,
-    StorageOptions,
-};
+use dbsp::circuit::{CircuitConfig, CircuitStorageConfig, Mode, StorageConfig, StorageOptions};
 use uuid::Uuid;
 
 use super::cluster::Cluster;
-use super::differential::{check, check_only, program, views};
-use super::model::{Random, Tables, order};
+use super::differential::{check, program, views};
+use super::model::{Random, Tables};
 use super::plans::Rows;
 
 /// The configuration of a host with storage of its own.
@@ -115,64 +112,4 @@ fn one_worker_goes_on_from_a_checkpoint() {
 #[test]
 fn two_hosts_go_on_from_a_checkpoint() {
     restore((2, 2), 5);
-}
-
-/// New views are filled beside a circuit that goes on stepping.
-fn fill_beside(shape: (usize, usize), seed: u64) {
-    let all = views();
-    let plain = plain_views(&all);
-    let directory = tempfile::tempdir().unwrap();
-    let mut random = Random::new(seed);
-    let mut model = Tables::new();
-    // An error that only new views raise, and that must be found in the past.
-    model.insert(super::model::ORDERS, order(1000, None, Some(i32::MAX), Some(0.0), Some("x")));
-    let old = only(&all, |place| place < plain && place % 2 == 0);
-    let checkpoint = checkpoints(shape, directory.path(), &old, &mut model, &mut random);
-
-    let old_names = names(&old);
-    let program = program(&all);
-    let path = directory.path().to_owned();
-    let restored = checkpoint.clone();
-    let cluster = Cluster::start(shape, &program, move |host, config| {
-        persistent(&path, host, config, Some(restored[host]), true)
-    });
-    let outcomes = cluster.on_all(move |number, host| {
-        let base = checkpoint[number].to_string().into();
-        match host.handle.start_concurrent_bootstrap(base).unwrap() {
-            ConcurrentRestoreOutcome::Concurrent(_) => None,
-            other => Some(format!("{other:?}")),
-        }
-    });
-    assert!(outcomes.iter().all(Option::is_none), "{outcomes:?}");
-    let mut done = false;
-    let mut steps = 0;
-    while !done || steps < 3 {
-        model.change(&mut random);
-        cluster.step(&model.take_changes());
-        check_only(&cluster, &program, &names(&all), &old_names, &model);
-        if !done {
-            done = cluster.on_all(|_, host| host.handle.step_bootstrap_circuit().unwrap())[0];
-        }
-        steps += 1;
-        assert!(steps < 1000, "new views are filled in the end");
-    }
-    cluster.on_all(|_, host| host.handle.sync_concurrent_bootstrap().unwrap());
-    while !cluster.on_all(|_, host| host.handle.step_bootstrap_circuit().unwrap())[0] {}
-    cluster.on_all(|_, host| host.handle.complete_concurrent_bootstrap().unwrap());
-    cluster.step(&[]);
-    check(&cluster, &program, &names(&all), &model);
-    model.change(&mut random);
-    model.delete_order(1000);
-    cluster.step(&model.take_changes());
-    check(&cluster, &program, &names(&all), &model);
-}
-
-#[test]
-fn one_worker_fills_views_beside() {
-    fill_beside((1, 1), 6);
-}
-
-#[test]
-fn two_hosts_fill_views_beside() {
-    fill_beside((2, 2), 7);
 }
