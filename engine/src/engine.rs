@@ -86,10 +86,10 @@ impl Engine {
                 }
             }
         }
-        self.shared.update(|state| state.fail("host has shut down".to_owned()));
         if let Some(live) = self.live.take() {
             live.end(&mut self.site);
         }
+        self.shared.update(|state| state.fail("host has shut down".to_owned()));
     }
 
     fn execute(&mut self, membership: &Membership, command: &Command) -> Result<Made, Failure> {

@@ -30,7 +30,7 @@ const VIEW_ERRORS_MAX: usize = 16;
 /// Batches with more rows are encoded where they keep nobody waiting.
 const ENCODED_AT_ONCE_MAX: usize = 1024;
 /// How long a failed engine may take to end.
-const FAILED_ENGINE_PATIENCE: Duration = Duration::from_secs(2);
+const FAILED_ENGINE_PATIENCE: Duration = Duration::from_secs(1);
 /// The first circuit of an epoch.
 const FIRST_GENERATION: Generation = Generation(1);
 
@@ -131,16 +131,20 @@ impl LocalHost {
     /// If the engine has failed, its thread may wait for other hosts for ever; then it is left
     /// behind.
     pub async fn shut_down(&self) {
-        let failed = self.shared.with(|state| state.has_failed());
+        let mut changed = self.shared.changed.subscribe();
         let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(EngineThread { jobs, mut ended }) = engine else { return };
         drop(jobs);
-        // An error says that the thread is gone, too.
-        let ended = ended.wait_for(|ended| *ended);
-        if failed {
-            let _ = tokio::time::timeout(FAILED_ENGINE_PATIENCE, ended).await;
-        } else {
-            let _ = ended.await;
+        let patience = async {
+            while !self.shared.with(|state| state.has_failed()) {
+                changed.changed().await.expect("the host holds the sender");
+            }
+            tokio::time::sleep(FAILED_ENGINE_PATIENCE).await;
+        };
+        tokio::select! {
+            // An error says that the thread is gone, too.
+            _ = ended.wait_for(|ended| *ended) => {}
+            () = patience => {}
         }
     }
 

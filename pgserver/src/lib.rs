@@ -2,7 +2,8 @@
 //! server in front of it.
 //!
 //! [`Database::open`] starts a whole cluster in this process. Statements go in by
-//! [`Database::execute`] and [`Database::query`], or from Postgres clients by [`Database::serve`].
+//! [`Database::execute`] and [`Database::query`], or from Postgres clients by [`Database::serve`];
+//! [`serve`] is for one that was assembled from other parts.
 
 mod database;
 mod options;
@@ -12,5 +13,6 @@ mod wire;
 pub use database::Database;
 pub use datafusion;
 pub use options::Options;
+pub use server::serve;
 pub use stillframe_engine::EngineError;
 pub use stillframe_sql::{Error, Frame, SqlState};

@@ -21,7 +21,7 @@ static ALLOCATOR: stillframe_engine::Allocator = stillframe_engine::Allocator;
 const LOG: &str = "warn,stillframe=info,dbsp=error";
 
 /// Planning a statement descends as deep as the statement is nested.
-const STACK_BYTES: usize = 8 << 20;
+const STACK_BYTES: usize = 32 << 20;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();

@@ -26,11 +26,7 @@ struct Limits {
 }
 
 /// Serves Postgres clients of a database until `stop` ends, and then ends their connections.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    database: Arc<Database>,
-    stop: impl Future<Output = ()>,
-) {
+pub async fn serve(listener: TcpListener, database: Arc<Database>, stop: impl Future<Output = ()>) {
     serve_limited(listener, database, stop, &LIMITS).await;
 }
 

@@ -106,7 +106,10 @@ impl Catalog {
         let mut catalog = if snapshot.bytes.is_empty() {
             Self::default()
         } else {
-            serde_json::from_slice(&snapshot.bytes)
+            let mut bytes = rmp_serde::Deserializer::from_read_ref(&snapshot.bytes);
+            // A plan nests as deep as the statement that it was made of.
+            bytes.set_max_depth(usize::MAX);
+            Self::deserialize(&mut bytes)
                 .map_err(|error| Error::internal(format!("catalog cannot be read: {error}")))?
         };
         catalog.version = snapshot.version;
@@ -115,7 +118,7 @@ impl Catalog {
 
     /// The form in which the coordinator keeps it.
     pub fn encode(&self) -> Arc<[u8]> {
-        serde_json::to_vec(self).expect("a catalog has string or number keys only").into()
+        rmp_serde::to_vec_named(self).expect("a catalog has a form in MessagePack").into()
     }
 
     /// A new OID.

@@ -27,6 +27,7 @@ mod resolve;
 mod scan;
 mod session;
 mod settings;
+mod stack;
 mod system;
 mod text;
 mod types;

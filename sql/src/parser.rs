@@ -3,6 +3,7 @@
 //!
 //! It knows no catalog; names are as written.
 
+mod depth;
 mod source;
 mod utility;
 
@@ -63,6 +64,9 @@ fn is_blank(token: &TokenWithSpan) -> bool {
 fn parse_one(source: &Arc<Source>, tokens: &[TokenWithSpan]) -> Result<Statement, Error> {
     let mut tokens: Vec<_> = tokens.iter().filter(|token| !is_blank(token)).cloned().collect();
     let notices = truncate_names(&mut tokens);
+    if depth::longest_chain(&tokens).is_too_deep() {
+        return Err(too_deep());
+    }
     let tree = parse_tree(source, tokens)?;
     Ok(Statement { tree, source: Arc::clone(source), notices })
 }
@@ -93,8 +97,10 @@ fn parse_tokens(source: &Source, tokens: Vec<TokenWithSpan>) -> Result<ast::Stat
 
 /// What a statement fails with that nests too deep.
 pub(crate) fn too_deep() -> Error {
-    Error::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
-        .with_hint(format!("Statements may nest {NESTING_MAX} levels deep."))
+    Error::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded").with_hint(format!(
+        "Statements may nest {NESTING_MAX} levels deep and chain {} operators.",
+        depth::CHAIN_MAX
+    ))
 }
 
 /// Cuts names that are too long, as PostgreSQL's lexer does.

@@ -7,6 +7,7 @@ mod failure;
 mod parameters;
 mod provider;
 mod state;
+mod threads;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,15 +16,14 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast;
-use futures::StreamExt;
 use futures::stream::BoxStream;
 use stillframe_protocol::RelationId;
 
 pub(crate) use failure::classify;
 pub(crate) use state::{BATCH_ROWS, session_state};
+use threads::Operators;
 
 use crate::parser::{self, Source, Statement, Tree};
 use crate::resolve::{self, resolve};
@@ -181,7 +181,7 @@ impl QueryContext {
         &self,
         plan: &LogicalPlan,
     ) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
-        self.stream(self.physical(plan).await?)
+        Ok(self.stream(&self.physical(plan).await?))
     }
 
     /// The plan as it would be run, before it is cut into DataFusion's operators.
@@ -190,27 +190,17 @@ impl QueryContext {
     }
 
     /// The operators that run a plan, once.
-    pub(crate) async fn physical(
-        &self,
-        plan: &LogicalPlan,
-    ) -> Result<Arc<dyn ExecutionPlan>, Error> {
-        self.state.create_physical_plan(plan).await.map_err(classify)
+    pub(crate) async fn physical(&self, plan: &LogicalPlan) -> Result<Operators, Error> {
+        let plan = self.state.create_physical_plan(plan).await.map_err(classify)?;
+        Operators::new(plan).map_err(classify)
     }
 
-    /// Starts operators.
+    /// Starts operators. The frame lives as long as they run.
     pub(crate) fn stream(
         &self,
-        physical: Arc<dyn ExecutionPlan>,
-    ) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
-        let stream: SendableRecordBatchStream =
-            execute_stream(physical, self.state.task_ctx()).map_err(classify)?;
-        // The frame lives as long as anything reads it.
-        let frame = Arc::clone(&self.frame);
-        let stream = stream.map(move |batch| {
-            let _ = &frame;
-            batch.map_err(classify)
-        });
-        Ok(stream.boxed())
+        operators: &Operators,
+    ) -> BoxStream<'static, Result<RecordBatch, Error>> {
+        operators.compute(self.state.task_ctx(), Arc::clone(&self.frame))
     }
 
     /// The relation that a name means.

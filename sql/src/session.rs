@@ -19,7 +19,9 @@ use crate::dml::Arguments;
 use crate::parser::{self, Statement, Tree, Utility};
 use crate::query::{QueryContext, classify};
 use crate::settings::Settings;
-use crate::{Database, Error, Frame, Progress, RelationKind, SqlState, TextFormat, Type, ddl};
+use crate::{
+    Database, Error, Frame, Progress, RelationKind, SqlState, TextFormat, Type, ddl, stack,
+};
 
 /// One client's session.
 pub struct Session {
@@ -44,7 +46,7 @@ impl Session {
 
     /// Splits text into statements.
     pub fn parse(&self, text: &str) -> Result<Vec<Statement>, Error> {
-        parser::parse(text)
+        stack::deep(|| parser::parse(text))
     }
 
     /// Finds the parameters and columns of a statement. `declared` are the types the client gives.
@@ -53,7 +55,7 @@ impl Session {
         statement: Statement,
         declared: &[Option<Type>],
     ) -> Result<Prepared, Error> {
-        let prepared = self.describe(statement, declared).await;
+        let prepared = stack::deep_future(self.describe(statement, declared)).await;
         self.note(prepared)
     }
 
@@ -99,7 +101,7 @@ impl Session {
         prepared: &Prepared,
         parameters: Vec<Parameter>,
     ) -> Result<Response, Error> {
-        let response = self.dispatch(prepared, &parameters).await;
+        let response = stack::deep_future(self.dispatch(prepared, &parameters)).await;
         self.note(response)
     }
 

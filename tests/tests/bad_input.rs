@@ -23,9 +23,12 @@ fn main() -> ExitCode {
             ("copy_of_bad_data", copy_of_bad_data),
             ("copy_that_is_given_up", copy_that_is_given_up),
             ("a_client_vanishes_in_a_copy", a_client_vanishes_in_a_copy),
+            ("a_client_vanishes_in_a_scan", a_client_vanishes_in_a_scan),
             ("a_client_vanishes_in_a_block", a_client_vanishes_in_a_block),
             ("a_client_vanishes_in_a_write", a_client_vanishes_in_a_write),
             ("an_error_in_mid_stream", an_error_in_mid_stream),
+            ("nested_beyond_reason", nested_beyond_reason),
+            ("chains_beyond_reason", chains_beyond_reason),
         ],
     )
 }
@@ -296,6 +299,36 @@ fn a_client_vanishes_in_a_copy(server: &Server) {
     other.close();
 }
 
+/// Creates a table whose contents don't fit into the buffers of a connection.
+fn create_big(wire: &mut Wire, name: &str) {
+    answer(wire, &format!("create table {name} (id int primary key, t text)"));
+    let sql = format!(
+        "insert into {name} select g, repeat('x', 1000) from generate_series(1, 50000) as s(g)"
+    );
+    answer(wire, &sql);
+}
+
+fn a_client_vanishes_in_a_scan(server: &Server) {
+    let mut other = server.wire();
+    create_big(&mut other, "vs_t");
+    for _ in 0..5 {
+        let mut wire = server.wire();
+        wire.send_query("select * from vs_t");
+        let first = wire.until("DE");
+        assert_eq!(first.last().map(|message| message.kind), Some('D'), "{first:?}");
+        // Its frame is held as long as it doesn't read on.
+        answer(&mut other, "update vs_t set t = t || 'y' where id = 1");
+        let held =
+            "select count(*) > 0 from stillframe.leases where step < stillframe.current_step()";
+        assert_eq!(answer(&mut other, held), [["t"]]);
+        drop(wire);
+    }
+    suite::every_lease_is_free(server);
+    assert_eq!(answer(&mut other, "select count(*) from vs_t"), [["50000"]]);
+    answer(&mut other, "drop table vs_t");
+    other.close();
+}
+
 fn a_client_vanishes_in_a_block(server: &Server) {
     let mut other = server.wire();
     answer(&mut other, "create table vb_t (id int primary key)");
@@ -339,6 +372,70 @@ fn an_error_in_mid_stream(server: &Server) {
     assert_eq!(tags(&messages), Vec::<String>::new());
     assert_eq!(answer(&mut wire, "select 7"), [["7"]]);
     answer(&mut wire, "drop table em_t");
+    wire.close();
+}
+
+fn nested_beyond_reason(server: &Server) {
+    let mut wire = server.wire();
+    for sql in [
+        format!("select {}1{}", "(".repeat(20_000), ")".repeat(20_000)),
+        format!("select {}1", "- ".repeat(20_000)),
+        format!("select {}true", "not ".repeat(20_000)),
+        format!("select {}1{}", "abs(".repeat(10_000), ")".repeat(10_000)),
+        format!("{}select 1{}", "select * from (".repeat(5_000), ") s".repeat(5_000)),
+        format!("select 1{}", " + 1".repeat(20_000)),
+        format!("select {}0{}", "case when true then ".repeat(5_000), " end".repeat(5_000)),
+    ] {
+        // An answer or an error, but not the end.
+        let messages = wire.query(&sql);
+        let start = &sql[..30];
+        assert!(
+            sqlstate(&messages)
+                .is_none_or(|state| state == "54001" || state == "54000" || state == "42601"),
+            "{start}...: {:?}",
+            sqlstate(&messages)
+        );
+        assert_eq!(answer(&mut wire, "select 1"), [["1"]]);
+    }
+    alive(server);
+    wire.close();
+}
+
+/// A chain within the limit is answered, alone and in a view; one beyond it is refused, however
+/// long.
+fn chains_beyond_reason(server: &Server) {
+    let mut wire = server.wire();
+    answer(&mut wire, "create table cb_t (id int primary key, s text)");
+    answer(&mut wire, "insert into cb_t values (1, 'x')");
+    let chain = |first: &str, next: &str, times: usize| format!("{first}{}", next.repeat(times));
+    let kinds: [(&str, &str, &str); 9] = [
+        ("select id ", "+ 1 ", "from cb_t"),
+        ("select true ", "and id = 1 ", "from cb_t"),
+        ("select false ", "or id = 1 ", "from cb_t"),
+        ("select s ", "|| 'a' ", "from cb_t"),
+        ("select id", "::bigint", " from cb_t"),
+        ("select id ", "is null ", "from cb_t"),
+        ("select id from cb_t ", "union all select id from cb_t ", ""),
+        ("select t0.id from cb_t t0 ", "cross join cb_t ", ""),
+        ("select id from cb_t where id = 1 ", "or id = 2 + 3 ", ""),
+    ];
+    for (first, next, last) in kinds {
+        for times in [1_000, 100_000] {
+            let sql = chain(first, next, times) + last;
+            let messages = wire.query(&sql);
+            assert_eq!(sqlstate(&messages).as_deref(), Some("54001"), "{first}{next}...");
+            assert_eq!(answer(&mut wire, "select 1"), [["1"]]);
+        }
+    }
+    assert_eq!(answer(&mut wire, &(chain("select id ", "+ 1 ", 90) + "from cb_t")), [["91"]]);
+    assert_eq!(
+        answer(&mut wire, &(chain("select id from cb_t where id = 1 ", "or id = 2 ", 400))),
+        [["1"]]
+    );
+    let view = chain("create materialized view cb_v as select id ", "+ 1 ", 90) + "as n from cb_t";
+    answer(&mut wire, &view);
+    assert_eq!(answer(&mut wire, "select n from cb_v"), [["91"]]);
+    answer(&mut wire, "drop table cb_t cascade");
     wire.close();
 }
 

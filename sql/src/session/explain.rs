@@ -62,9 +62,10 @@ impl Session {
             lines.extend(logical.display_indent().to_string().lines().map(str::to_owned));
             lines.push(String::new());
         }
-        let physical = context.physical(&planned.plan).await?;
+        let operators = context.physical(&planned.plan).await?;
+        let physical = operators.plan();
         let text = if explain.analyze {
-            let mut rows = context.stream(std::sync::Arc::clone(&physical))?;
+            let mut rows = context.stream(&operators);
             while rows.try_next().await?.is_some() {}
             DisplayableExecutionPlan::with_metrics(physical.as_ref()).indent(false).to_string()
         } else {

@@ -2,6 +2,8 @@
 //!
 //! `STILLFRAME_LOAD_SECONDS=60` lets each run for at least that long.
 
+mod canary;
+
 use std::time::Duration;
 
 use stillframe_tests::bank::{self, Hours};
