@@ -3,12 +3,16 @@
 
 use std::path::Path;
 
-use dbsp::circuit::{CircuitConfig, CircuitStorageConfig, Mode, StorageConfig, StorageOptions};
+use dbsp::circuit::{
+    CircuitConfig, CircuitStorageConfig, ConcurrentRestoreOutcome, Mode, StorageConfig,
+    StorageOptions,
+};
+use stillframe_protocol::Program;
 use uuid::Uuid;
 
 use super::cluster::Cluster;
-use super::differential::{check, program, views};
-use super::model::{Random, Tables};
+use super::differential::{check, check_only, program, views};
+use super::model::{Random, Tables, order};
 use super::plans::Rows;
 
 /// The configuration of a host with storage of its own.
@@ -51,20 +55,20 @@ fn plain_views(all: &[(&'static str, Rows)]) -> usize {
 fn checkpoints(
     shape: (usize, usize),
     directory: &Path,
-    views: &[(&'static str, Rows)],
+    before: &Program,
+    names: &[&'static str],
     model: &mut Tables,
     random: &mut Random,
 ) -> Vec<Uuid> {
-    let before = program(views);
     let path = directory.to_owned();
-    let cluster = Cluster::start(shape, &before, move |host, config| {
+    let cluster = Cluster::start(shape, before, move |host, config| {
         persistent(&path, host, config, None, false)
     });
     for _ in 0..4 {
         model.change(random);
         cluster.step(&model.take_changes());
     }
-    check(&cluster, &before, &names(views), model);
+    check(&cluster, before, names, model);
     cluster.on_all(|_, host| host.handle.checkpoint().run().unwrap().uuid)
 }
 
@@ -75,7 +79,9 @@ fn restore(shape: (usize, usize), seed: u64) {
     let mut random = Random::new(seed);
     let mut model = Tables::new();
     let mut views = only(&all, |place| place < plain && place % 2 == 0);
-    let mut checkpoint = checkpoints(shape, directory.path(), &views, &mut model, &mut random);
+    let (before, known) = (program(&views), names(&views));
+    let mut checkpoint =
+        checkpoints(shape, directory.path(), &before, &known, &mut model, &mut random);
 
     // More views, fewer views, the same again backwards; each from the checkpoint before.
     let mut backwards = only(&all, |place| place < plain && place % 3 != 0);
@@ -112,4 +118,69 @@ fn one_worker_goes_on_from_a_checkpoint() {
 #[test]
 fn two_hosts_go_on_from_a_checkpoint() {
     restore((2, 2), 5);
+}
+
+/// New views are filled beside a circuit that goes on stepping.
+fn fill_beside(shape: (usize, usize), seed: u64) {
+    let all = views();
+    let plain = plain_views(&all);
+    let directory = tempfile::tempdir().unwrap();
+    let mut random = Random::new(seed);
+    let mut model = Tables::new();
+    // An error that only new views raise, and that must be found in the past.
+    model.insert(super::model::ORDERS, order(1000, None, Some(i32::MAX), Some(0.0), Some("x")));
+    let program = program(&all);
+    let is_old = |place: usize| place < plain && place % 2 == 0;
+    let old_names = names(&only(&all, is_old));
+    // A view that stays keeps its number.
+    let old_views = program.views.iter().enumerate().filter(|(place, _)| is_old(*place));
+    let old_views = old_views.map(|(_, view)| view.clone()).collect();
+    let before = Program { tables: program.tables.clone(), views: old_views };
+    let checkpoint =
+        checkpoints(shape, directory.path(), &before, &old_names, &mut model, &mut random);
+
+    let path = directory.path().to_owned();
+    let restored = checkpoint.clone();
+    let cluster = Cluster::start(shape, &program, move |host, config| {
+        persistent(&path, host, config, Some(restored[host]), true)
+    });
+    let outcomes = cluster.on_all(move |number, host| {
+        let base = checkpoint[number].to_string().into();
+        match host.handle.start_concurrent_bootstrap(base).unwrap() {
+            ConcurrentRestoreOutcome::Concurrent(_) => None,
+            other => Some(format!("{other:?}")),
+        }
+    });
+    assert!(outcomes.iter().all(Option::is_none), "{outcomes:?}");
+    let mut done = false;
+    let mut steps = 0;
+    while !done || steps < 3 {
+        model.change(&mut random);
+        cluster.step(&model.take_changes());
+        check_only(&cluster, &program, &names(&all), &old_names, &model);
+        if !done {
+            done = cluster.on_all(|_, host| host.handle.step_bootstrap_circuit().unwrap())[0];
+        }
+        steps += 1;
+        assert!(steps < 1000, "new views are filled in the end");
+    }
+    cluster.on_all(|_, host| host.handle.sync_concurrent_bootstrap().unwrap());
+    while !cluster.on_all(|_, host| host.handle.step_bootstrap_circuit().unwrap())[0] {}
+    cluster.on_all(|_, host| host.handle.complete_concurrent_bootstrap().unwrap());
+    cluster.step(&[]);
+    check(&cluster, &program, &names(&all), &model);
+    model.change(&mut random);
+    model.delete_order(1000);
+    cluster.step(&model.take_changes());
+    check(&cluster, &program, &names(&all), &model);
+}
+
+#[test]
+fn one_worker_fills_views_beside() {
+    fill_beside((1, 1), 6);
+}
+
+#[test]
+fn two_hosts_fill_views_beside() {
+    fill_beside((2, 2), 7);
 }
