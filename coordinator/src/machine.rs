@@ -8,8 +8,11 @@
 //!
 //! ```text
 //!   Forming --- all hosts have joined, and made step 0 of an empty program ---> Live
-//!      '------------------------- a host has failed ---------------------------> Failed <-'
+//!      '-------------- a host has failed, or another has its place ------------> Over <-'
 //! ```
+//!
+//! A machine lives for one epoch. Who its hosts are, and what comes after it, it doesn't know: that
+//! is the [cluster](crate::cluster)'s.
 //!
 //! While it forms, requests wait for some time (then: not ready). Alive, everything a client wants
 //! is one of three things:
@@ -24,7 +27,8 @@
 //! One command is under way at a time. When all hosts have reported it, its step is *common*:
 //! what entered becomes history, its reservations are free, the catalog that came with it is what
 //! leases show, and those who waited are answered. Then whatever has come meanwhile goes into the
-//! next command. When a host fails nothing can go on, and everybody is told.
+//! next command. When a host fails nothing can go on, and everybody is told. A silent host is waited
+//! for; who waits too long is told so, and the epoch goes on.
 //!
 //! # Parts
 //!
@@ -35,10 +39,12 @@
 mod catalog;
 mod defect;
 mod effect;
+mod ending;
 mod event;
 mod lease;
 mod membership;
 mod multiset;
+mod proceeding;
 mod requests;
 mod retention;
 mod sequence;
@@ -46,15 +52,13 @@ mod status;
 mod transaction;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
-use stillframe_protocol::{
-    CoordinatorError, Epoch, HostId, Report, Step, StepStatus, TransactionId,
-};
+use stillframe_protocol::{CoordinatorError, Epoch, HostId, Incarnation, Report, Step};
 
-pub(crate) use self::defect::Defect;
+pub(crate) use self::defect::{Defect, breaks};
 pub use self::effect::{Answer, Effect, Reply};
+pub(crate) use self::ending::stale;
 pub use self::event::{Event, Now, Request, Reserve, Ticket};
 
 use self::catalog::Catalog;
@@ -62,7 +66,7 @@ use self::effect::Answers;
 use self::lease::Leases;
 use self::membership::Membership;
 use self::retention::Retainer;
-use self::sequence::{Cargo, InFlight, Progress, Sequence, Waiting, Work};
+use self::sequence::{Progress, Sequence};
 use self::status::Steps;
 use self::transaction::{Moment, Transactions};
 
@@ -71,8 +75,10 @@ use self::transaction::{Moment, Transactions};
 pub struct Settings {
     /// The epoch it makes.
     pub epoch: Epoch,
-    /// How many workers each host runs, by place.
-    pub workers: Vec<u32>,
+    /// Its hosts, by place.
+    pub members: Vec<Member>,
+    /// What comes after a host is lost.
+    pub loss: Loss,
     /// A lease's time to live is at least this.
     pub time_to_live_min: Duration,
     /// A lease's time to live is at most this.
@@ -80,8 +86,26 @@ pub struct Settings {
     /// Ticks further apart than this mean that the coordinator stood still: nobody's lease expires
     /// for it.
     pub clock_gap_max: Duration,
-    /// Requests wait so long for the cluster to be ready.
+    /// Requests wait so long for the cluster to be ready, and for hosts that are silent.
     pub patience: Duration,
+}
+
+/// A host of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Which life of its process.
+    pub incarnation: Incarnation,
+    /// How many workers it runs.
+    pub workers: u32,
+}
+
+/// What comes after the loss of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Nothing: the hosts are parts of this process. They are never silent either.
+    IsFinal,
+    /// Another epoch: the hosts are processes, and a lost one is replaced by another.
+    EndsEpoch,
 }
 
 /// The coordinator's state.
@@ -107,21 +131,29 @@ enum Phase {
     /// There is a common step.
     Live,
     /// A host has failed.
-    Failed(String),
+    Over(Over),
+}
+
+/// The end of an epoch.
+#[derive(Debug)]
+struct Over {
+    reason: String,
+    /// Requests that no epoch has served.
+    parked: VecDeque<Parked>,
 }
 
 /// A request that came too early.
 #[derive(Debug)]
-struct Parked {
-    deadline: Duration,
-    ticket: Ticket,
-    request: Request,
+pub(crate) struct Parked {
+    pub(crate) deadline: Duration,
+    pub(crate) ticket: Ticket,
+    pub(crate) request: Request,
 }
 
 impl Machine {
     /// A machine to which nothing has happened.
     pub fn new(settings: Settings) -> Self {
-        Self::with_defect(settings, Defect::None)
+        Self::with_defect(settings, Defect::NONE)
     }
 
     pub(crate) fn with_defect(settings: Settings, defect: Defect) -> Self {
@@ -129,12 +161,12 @@ impl Machine {
             defect,
             phase: Phase::Forming(VecDeque::new()),
             last_tick: Duration::ZERO,
-            membership: Membership::new(settings.epoch, settings.workers.clone()),
+            membership: Membership::new(settings.epoch, settings.members.clone()),
             sequence: Sequence::new(settings.epoch, defect),
             retainer: Retainer::new(defect),
             leases: Leases::new(defect),
             transactions: Transactions::new(defect),
-            catalog: Catalog::new(defect),
+            catalog: Catalog::new(settings.epoch, defect),
             steps: Steps::default(),
             settings,
         }
@@ -153,7 +185,7 @@ impl Machine {
             Event::Aborted { transaction } => self.abort(now, transaction, effects),
         }
         self.proceed(now, effects);
-        if cfg!(debug_assertions) && self.defect == Defect::None {
+        if cfg!(debug_assertions) && self.defect == Defect::NONE {
             // In tests all of them; elsewhere those that cost little.
             let violated = if cfg!(test) { self.violated() } else { self.violated_between_parts() };
             assert!(violated.is_empty(), "invariants that don't hold: {violated:?}");
@@ -162,7 +194,7 @@ impl Machine {
 
     /// The invariants that don't hold, by name.
     pub fn violated(&self) -> Vec<&'static str> {
-        if matches!(self.phase, Phase::Failed(_)) {
+        if matches!(self.phase, Phase::Over(_)) {
             return vec![];
         }
         let mut violated = self.violated_between_parts();
@@ -173,7 +205,7 @@ impl Machine {
 
     /// The invariants that parts keep together and that don't hold.
     fn violated_between_parts(&self) -> Vec<&'static str> {
-        if matches!(self.phase, Phase::Failed(_)) {
+        if matches!(self.phase, Phase::Over(_)) {
             return vec![];
         }
         let common = self.sequence.common();
@@ -199,27 +231,29 @@ impl Machine {
         leftovers
     }
 
+    /// Learns that a host lives, whatever it does.
+    pub fn hear(&mut self, now: Now, host: HostId) {
+        self.membership.hear(now.elapsed, host);
+    }
+
     fn tick(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let gap = now.elapsed.saturating_sub(self.last_tick);
         self.last_tick = now.elapsed;
-        if gap > self.settings.clock_gap_max && !self.defect.is(Defect::TrustsClock) {
+        if gap > self.settings.clock_gap_max && !breaks!(self.defect, TrustsClock) {
             self.leases.prolong_all(now.elapsed);
         }
         match &mut self.phase {
-            Phase::Failed(_) => {}
+            Phase::Over(_) => {}
             Phase::Forming(parked) => {
-                while let Some(Parked { ticket, .. }) =
-                    parked.pop_front_if(|parked| parked.deadline <= now.elapsed)
-                {
-                    let why = "not all hosts have joined".into();
-                    effects.answer(ticket, Err(CoordinatorError::NotReady(why)));
-                }
+                let why = "not all hosts have joined";
+                answer_late(parked, now.elapsed, why, effects);
             }
             Phase::Live => {
                 if self.leases.expire(now.elapsed) {
                     self.retainer.pin_ended();
                 }
                 self.transactions.expire(self.moment(now), effects);
+                self.give_up_waiting(now, effects);
                 self.trim_history();
                 self.tell_retention(effects);
             }
@@ -227,7 +261,7 @@ impl Machine {
     }
 
     fn report(&mut self, now: Now, report: &Report, effects: &mut Vec<Effect>) {
-        if matches!(self.phase, Phase::Failed(_)) || !self.membership.record(report) {
+        if matches!(self.phase, Phase::Over(_)) || !self.membership.record(now.elapsed, report) {
             return;
         }
         match self.sequence.reported(report) {
@@ -237,141 +271,14 @@ impl Machine {
         }
     }
 
-    /// A step is common: those it was made for are answered, and the next may come.
-    fn complete(&mut self, now: Now, flight: InFlight, effects: &mut Vec<Effect>) {
-        let InFlight { command, cargo, clock_us, sent_at, .. } = flight;
-        let step = command.action.step();
-        let transactions = cargo.transactions().to_vec();
-        if let Cargo::Changes { catalog, program, .. } = cargo {
-            self.catalog.took_effect(catalog, program);
-        }
-        let took = now.elapsed.saturating_sub(sent_at);
-        self.steps.push(StepStatus {
-            step,
-            clock_us,
-            transactions: transactions.len() as u32,
-            took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-            catalog: self.catalog.current().version,
-        });
-        self.transactions.entered(self.moment(now), &transactions, effects);
-        self.trim_history();
-        if let Phase::Forming(parked) = &mut self.phase {
-            let parked = std::mem::take(parked);
-            self.phase = Phase::Live;
-            for Parked { ticket, request, .. } in parked {
-                self.serve(now, ticket, request, effects);
-            }
-        }
-    }
-
-    /// Sends the next command if none is under way and there is something to do.
-    fn proceed(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        if self.sequence.busy() {
-            return;
-        }
-        match self.phase {
-            Phase::Failed(_) => {}
-            Phase::Forming(_) => {
-                if self.membership.complete() {
-                    self.send_changes(now, vec![], effects);
-                }
-            }
-            Phase::Live => match self.sequence.take_waiting() {
-                None => {}
-                Some(Waiting::Transactions(transactions)) => {
-                    self.send(now, Work::Advance, Cargo::Transactions(transactions), effects);
-                }
-                Some(Waiting::Changes(transactions)) => {
-                    self.send_changes(now, transactions, effects);
-                }
-            },
-        }
-    }
-
-    /// Has the head of the catalog take effect: with a new circuit if it needs another, or the
-    /// first.
-    fn send_changes(
-        &mut self,
-        now: Now,
-        transactions: Vec<TransactionId>,
-        effects: &mut Vec<Effect>,
-    ) {
-        let program = Arc::clone(self.catalog.program());
-        let first = self.sequence.common().is_none();
-        let work = if first || self.catalog.needs_replacement() {
-            match self.membership.exchange(self.sequence.next_generation()) {
-                Ok(exchange) => Work::Replace { program: Arc::clone(&program), exchange },
-                Err(host) => {
-                    self.fail(host, "it doesn't offer the circuit that is next", effects);
-                    return;
-                }
-            }
-        } else {
-            Work::Advance
-        };
-        let catalog = self.catalog.head().clone();
-        self.send(now, work, Cargo::Changes { transactions, catalog, program }, effects);
-    }
-
-    fn send(&mut self, now: Now, work: Work, cargo: Cargo, effects: &mut Vec<Effect>) {
-        let retention = self.retainer.tell(self.sequence.common(), self.leases.pinned());
-        let hosts = self.membership.hosts().collect();
-        let transactions = cargo.transactions().to_vec();
-        let command = self.sequence.send(now, hosts, retention, work, cargo);
-        effects.extend(
-            self.membership
-                .hosts()
-                .map(|host| Effect::Execute { host, command: Arc::clone(&command) }),
-        );
-        let (moment, step) = (self.moment(now), command.action.step());
-        if self.defect.is(Defect::ReleasesEarly) {
-            self.transactions.release_early(moment, step, &transactions, effects);
-        }
-        if self.defect.is(Defect::AnswersEarly) {
-            self.transactions.answer_early(step, &transactions, effects);
-        }
-    }
-
-    /// Tells the hosts what to keep, if they keep what nobody needs and no command will say so.
-    fn tell_retention(&mut self, effects: &mut Vec<Effect>) {
-        let common = self.sequence.common();
-        if self.sequence.busy() || !self.retainer.is_outdated(common) {
-            return;
-        }
-        let retention = Arc::new(self.retainer.tell(common, self.leases.pinned()));
-        effects.extend(self.membership.hosts().map(|host| Effect::Retain {
-            host,
-            epoch: self.settings.epoch,
-            retention: Arc::clone(&retention),
-        }));
-    }
-
-    fn fail(&mut self, host: HostId, reason: &str, effects: &mut Vec<Effect>) {
-        let reason = format!("host {host}: {reason}");
-        let error = CoordinatorError::Failed(reason.clone());
-        match std::mem::replace(&mut self.phase, Phase::Failed(reason)) {
-            // The first reason is the cause.
-            failed @ Phase::Failed(_) => self.phase = failed,
-            Phase::Live => self.transactions.refuse_all(&error, effects),
-            Phase::Forming(parked) => {
-                for Parked { ticket, .. } in parked {
-                    effects.answer(ticket, Err(error.clone()));
-                }
-            }
-        }
-    }
-
     /// Forgets the history that nobody can ask for: whoever writes has seen the common step, a
     /// leased one, or one that he has named.
     fn trim_history(&mut self) {
         let Some(common) = self.sequence.common() else { return };
         let leased = self.leases.oldest().unwrap_or(common);
         let named = self.transactions.oldest_frame().unwrap_or(common);
-        let oldest = if self.defect.is(Defect::TrimsTooMuch) {
-            common
-        } else {
-            common.min(leased).min(named)
-        };
+        let oldest =
+            if breaks!(self.defect, TrimsTooMuch) { common } else { common.min(leased).min(named) };
         self.transactions.trim_history(oldest);
     }
 
@@ -381,7 +288,19 @@ impl Machine {
     }
 }
 
+/// Tells those who have waited too long that the cluster isn't ready.
+pub(crate) fn answer_late(
+    parked: &mut VecDeque<Parked>,
+    now: Duration,
+    why: &str,
+    effects: &mut Vec<Effect>,
+) {
+    while let Some(Parked { ticket, .. }) = parked.pop_front_if(|parked| parked.deadline <= now) {
+        effects.answer(ticket, Err(CoordinatorError::NotReady(why.to_owned())));
+    }
+}
+
 /// The names of those invariants that don't hold.
-fn violated<const N: usize>(invariants: [(&'static str, bool); N]) -> Vec<&'static str> {
+pub(crate) fn violated<const N: usize>(invariants: [(&'static str, bool); N]) -> Vec<&'static str> {
     invariants.into_iter().filter(|(_, holds)| !holds).map(|(name, _)| name).collect()
 }

@@ -1,8 +1,9 @@
 //! The machine against simulated hosts and clients, on virtual time, by a seed.
 //!
 //! Messages are late, lost, doubled and out of order, hosts are slow, the coordinator stands still,
-//! the clock on the wall goes wrong, clients disappear in the middle of anything. Then all goes
-//! well, and everything must come to its end. A [`checker`] that shares no code with the machine
+//! the clock on the wall goes wrong, clients disappear in the middle of anything. In most worlds
+//! hosts are processes that register, and they and the coordinator are killed and start again, or
+//! stand still. Then all goes well, and everything must come to its end. A [`checker`] that shares no code with the machine
 //! judges what clients see, what hosts are told, and what is left over.
 //!
 //! To see that the checker sees, machines with one rule broken ([`Defect`]) must be caught.
@@ -74,6 +75,10 @@ fn assert_everything_happens(steps: u64, tally: &BTreeMap<&'static str, u64>) {
         ("changes refused", 100),
         ("transactions refused", 10),
         ("failures", 10),
+        ("epochs", 2 * SEEDS),
+        ("coordinators lost", 50),
+        ("not ready", 100),
+        ("outcomes unknown", 50),
     ];
     assert!(steps > 20 * SEEDS, "{steps} steps");
     for (what, least) in least {
@@ -104,7 +109,7 @@ fn canaries_are_caught() {
         (Defect::ForgetsHistory, &["is replaced as"]),
         (Defect::TrimsTooMuch, &["is replaced as"]),
         (Defect::NeverForgets, &["left over"]),
-        (Defect::ForgetsKeys, &["is replaced as"]),
+        (Defect::ForgetsKeys, &["is replaced as", "are swept as"]),
         (Defect::Overtakes, &["overtakes"]),
         (Defect::SharesExclusively, &["gets"]),
         (Defect::IgnoresDeadlocks, &["no progress"]),
@@ -114,6 +119,14 @@ fn canaries_are_caught() {
         (Defect::AbortsCommitted, &["gets", "is replaced as"]),
         (Defect::FollowsWallClock, &["goes back"]),
         (Defect::KeepsPlace, &["no progress"]),
+        (Defect::ForgetsEpochs, &["enters step", "of epoch"]),
+        (Defect::DeniesCommits, &["is said to have no effect"]),
+        (Defect::ReusesEpoch, &["begins where"]),
+        (Defect::TakesUsedHosts, &["is taken into"]),
+        (Defect::SwapsHosts, &["isn't part of epoch", "and then", "is granted in epoch"]),
+        (Defect::RetiresNobody, &["no progress"]),
+        (Defect::BeginsEarly, &["places in epoch"]),
+        (Defect::ForgetsParked, &["no progress"]),
     ];
     for (defect, signs) in canaries {
         let caught = (0..CANARY_SEEDS)

@@ -3,15 +3,17 @@
 //! `UPDATE_GOLDENFILES=1 cargo test` rewrites them; then read the difference.
 //!
 //! ```text
-//! start hosts=N              a machine; it is told that it has started
+//! start hosts=N              a cluster of given hosts; it is told that it has started
+//! cluster hosts=N [epoch=]   a cluster of hosts that register
+//! register PROCESS [place= newest= workers= build= of=] [used]   a process tells that it is there
 //! join [HOST..]              hosts (all) report that they have joined
-//! report [HOST..] [done= step= circuit=]   hosts (all) report the newest command done
-//! fail HOST WHY              a host says that it has failed
+//! report [HOST..] [done= step= circuit= epoch= from=]   hosts (all) report the newest command done
+//! fail HOST WHY [from=]      a host says that it has failed
 //! tick [AFTER]               time goes on (by 20ms) and is looked at
 //! wall SECONDS               the clock on the wall is set
 //! lease L [ttl=]             renew L=STEP..        release L
-//! reserve T ENTRY.. [frame= timeout=]    an entry is RELATION[.KEY]/s or /x
-//! commit T [on=HOST/..]      abort T               cancel REQUEST..
+//! reserve T ENTRY.. [frame= epoch= timeout=]   an entry is RELATION[.KEY]/s or /x
+//! commit T [on=HOST/.. epoch=]   abort T           cancel REQUEST..
 //! head                       change T base= catalog= views=ID/..
 //! status
 //! ```
@@ -27,12 +29,14 @@ use std::time::Duration;
 use arrow_schema::Schema;
 use goldenscript::{ArgumentConsumer, Command as Line, Context};
 use stillframe_protocol::{
-    CatalogVersion, Change, Command, CommandNumber, Entry, Epoch, Generation, HostId, LeaseId,
-    Lockable, Mode, Plan, Program, RelationId, Report, Step, TransactionId, View,
+    CatalogVersion, Change, Command, CommandNumber, Entry, Epoch, FrameId, Generation, HostId,
+    Incarnation, LeaseId, Lockable, Mode, Plan, Program, Registration, RelationId, Report, Step,
+    TransactionId, View,
 };
 
 use self::trace::Trace;
-use crate::machine::{Effect, Event, Machine, Now, Request, Reserve, Settings, Ticket};
+use crate::cluster::{self, Cluster, Hosts, Requirements, Settings};
+use crate::machine::{Effect, Event, Now, Request, Reserve, Ticket};
 
 mod trace;
 
@@ -52,10 +56,13 @@ fn traces_are_as_recorded() {
     }
 }
 
-/// Feeds a machine with what a script says.
+/// Feeds a cluster with what a script says.
 #[derive(Default)]
 struct Runner {
-    machine: Option<Machine>,
+    cluster: Option<Cluster>,
+    /// Who the hosts of the epoch are.
+    members: Vec<Incarnation>,
+    epoch: Epoch,
     hosts: u32,
     elapsed: Duration,
     /// How far the clock on the wall is off.
@@ -74,25 +81,28 @@ impl goldenscript::Runner for Runner {
     fn run(&mut self, line: &Line, _: &Context) -> Parsed<String> {
         let mut args = line.consume_args();
         let events = match line.name.as_str() {
-            "start" => self.start(&mut args)?,
+            "start" => self.start(&mut args, true)?,
+            "cluster" => self.start(&mut args, false)?,
+            "register" => vec![self.register(&mut args)?],
             "join" => self.reports(&mut args, true)?,
             "report" => self.reports(&mut args, false)?,
             "fail" => {
                 let host = host(positional(&mut args)?)?;
-                vec![Event::HostFailed { host, reason: positional(&mut args)?.into() }]
+                let event = Event::HostFailed { host, reason: positional(&mut args)?.into() };
+                vec![self.heard(host, event, &mut args)?]
             }
             "tick" => {
                 self.elapsed += args.next_pos().map_or(Ok(Duration::from_millis(20)), duration)?;
-                vec![Event::Ticked]
+                vec![happened(Event::Ticked)]
             }
             "wall" => {
                 let wall_us = positional(&mut args)?.parse::<i64>()? * 1_000_000;
                 self.wall_offset_us = wall_us - self.elapsed.as_micros() as i64;
                 vec![]
             }
-            "release" => vec![Event::Released { lease: lease(positional(&mut args)?)? }],
+            "release" => vec![happened(Event::Released { lease: lease(positional(&mut args)?)? })],
             "abort" => {
-                vec![Event::Aborted { transaction: transaction(positional(&mut args)?)? }]
+                vec![happened(Event::Aborted { transaction: transaction(positional(&mut args)?)? })]
             }
             "cancel" => {
                 let words: Vec<&str> = std::iter::from_fn(|| args.next_pos()).collect();
@@ -100,9 +110,9 @@ impl goldenscript::Runner for Runner {
                 let mut newest = self.asked.iter().rev();
                 let (ticket, _) =
                     newest.find(|(_, asked)| **asked == what).ok_or("it wasn't asked")?;
-                vec![Event::Cancelled { ticket: *ticket }]
+                vec![happened(Event::Cancelled { ticket: *ticket })]
             }
-            name => vec![self.request(name, &mut args)?],
+            name => vec![happened(self.request(name, &mut args)?)],
         };
         args.reject_next()?;
         Ok(self.feed(events))
@@ -110,37 +120,106 @@ impl goldenscript::Runner for Runner {
 }
 
 impl Runner {
-    fn feed(&mut self, events: Vec<Event>) -> String {
+    fn feed(&mut self, events: Vec<cluster::Event>) -> String {
         let mut effects = vec![];
         let wall_us = self.elapsed.as_micros() as i64 + self.wall_offset_us;
         let now = Now { elapsed: self.elapsed, wall_us };
-        let machine = self.machine.as_mut().expect("scripts begin with start");
+        let cluster = self.cluster.as_mut().expect("scripts begin with start or cluster");
         for event in events {
-            machine.handle(now, event, &mut effects);
+            cluster.handle(now, event, &mut effects);
         }
         for effect in &effects {
-            if let Effect::Execute { command, .. } = effect {
-                self.newest = Some(Arc::clone(command));
+            match effect {
+                cluster::Effect::Tell { effect: Effect::Execute { command, .. }, .. } => {
+                    self.newest = Some(Arc::clone(command));
+                }
+                cluster::Effect::Tell {
+                    incarnation,
+                    effect: Effect::Activate { host, activation },
+                } => {
+                    self.members[host.0 as usize] = *incarnation;
+                    self.epoch = activation.epoch;
+                    (self.newest, self.generation) = (None, Generation(0));
+                }
+                _ => {}
             }
         }
         Trace { asked: &self.asked }.effects(&effects)
     }
 
-    fn start(&mut self, args: &mut ArgumentConsumer<'_>) -> Parsed<Vec<Event>> {
-        *self = Self::default();
-        self.hosts = args.take_key("hosts").ok_or("how many hosts?")?.parse()?;
-        self.machine = Some(Machine::new(Settings {
-            epoch: Epoch(1),
-            workers: vec![2; self.hosts as usize],
+    fn start(
+        &mut self,
+        args: &mut ArgumentConsumer<'_>,
+        given: bool,
+    ) -> Parsed<Vec<cluster::Event>> {
+        let hosts = args.take_key("hosts").ok_or("how many hosts?")?.parse()?;
+        let epoch = Epoch(args.take_key("epoch").map_or(Ok(1), str::parse)?);
+        let members = (0..hosts).map(|host| Incarnation(host.into())).collect();
+        // What was asked and when stays known, so that processes can outlive a coordinator.
+        let (asked, elapsed) = (std::mem::take(&mut self.asked), self.elapsed);
+        *self = if given { Self::default() } else { Self { asked, elapsed, ..Self::default() } };
+        (self.hosts, self.members, self.epoch) = (hosts, members, epoch);
+        self.cluster = Some(Cluster::new(Settings {
+            hosts: if given {
+                Hosts::Given(vec![2; hosts as usize])
+            } else {
+                Hosts::Registering(Requirements {
+                    cluster: "main".into(),
+                    build: "b1".into(),
+                    hosts,
+                    workers: 2,
+                    silence_max: Duration::from_secs(3),
+                })
+            },
+            epoch,
             time_to_live_min: Duration::from_secs(1),
             time_to_live_max: Duration::from_secs(60),
             clock_gap_max: Duration::from_secs(1),
             patience: Duration::from_secs(30),
         }));
-        Ok(vec![Event::Started])
+        Ok(vec![cluster::Event::Started])
     }
 
-    fn reports(&mut self, args: &mut ArgumentConsumer<'_>, joins: bool) -> Parsed<Vec<Event>> {
+    fn register(&mut self, args: &mut ArgumentConsumer<'_>) -> Parsed<cluster::Event> {
+        let process = positional(args)?;
+        let registration = Registration {
+            cluster: args.take_key("of").unwrap_or("main").into(),
+            build: args.take_key("build").unwrap_or("b1").into(),
+            incarnation: Incarnation(process.parse()?),
+            place: args.take_key("place").map(host).transpose()?,
+            workers: args.take_key("workers").map_or(Ok(2), str::parse)?,
+            newest_epoch: Epoch(args.take_key("newest").map_or(Ok(0), str::parse)?),
+            fresh: args.next_pos().is_none_or(|word| word != "used"),
+        };
+        let ticket = self.ticket(format!("process {process}"));
+        Ok(cluster::Event::Registered { ticket, registration })
+    }
+
+    /// What is heard of a host: of the member, unless it says who else it is.
+    fn heard(
+        &self,
+        host: HostId,
+        event: Event,
+        args: &mut ArgumentConsumer<'_>,
+    ) -> Parsed<cluster::Event> {
+        let incarnation = match args.take_key("from") {
+            Some(process) => Incarnation(process.parse()?),
+            None => self.members[host.0 as usize],
+        };
+        Ok(cluster::Event::Heard { incarnation, event })
+    }
+
+    fn ticket(&mut self, label: String) -> Ticket {
+        let ticket = Ticket(self.asked.len() as u64);
+        self.asked.insert(ticket, label);
+        ticket
+    }
+
+    fn reports(
+        &mut self,
+        args: &mut ArgumentConsumer<'_>,
+        joins: bool,
+    ) -> Parsed<Vec<cluster::Event>> {
         let newest = self.newest.as_ref().filter(|_| !joins);
         let action = newest.map(|newest| &newest.action);
         if let Some(stillframe_protocol::Action::Replace { generation, .. }) = action {
@@ -158,6 +237,8 @@ impl Runner {
         if let Some(value) = args.take_key("circuit") {
             circuit = Generation(value.parse()?);
         }
+        let epoch = args.take_key("epoch").map_or(Ok(self.epoch.0), str::parse).map(Epoch)?;
+        let from = args.take_key("from").map(str::parse).transpose()?.map(Incarnation);
         let mut hosts = vec![];
         while let Some(word) = args.next_pos() {
             hosts.push(host(word)?);
@@ -169,7 +250,9 @@ impl Runner {
             let port = 1000 * (host.0 as u16 + 1) + circuit.0 as u16;
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             let exchange = (circuit, address);
-            Event::Reported(Report { host, epoch: Epoch(1), done, step, exchange, took_us: 0 })
+            let event = Event::Reported(Report { host, epoch, done, step, exchange, took_us: 0 });
+            let incarnation = from.unwrap_or(self.members[host.0 as usize]);
+            cluster::Event::Heard { incarnation, event }
         };
         Ok(hosts.into_iter().map(report).collect())
     }
@@ -197,7 +280,9 @@ impl Runner {
             }
             "reserve" => {
                 let transaction = transaction(&subject(args)?)?;
-                let frame = args.take_key("frame").map(str::parse).transpose()?.map(Step);
+                let epoch = self.epoch(args)?;
+                let step = args.take_key("frame").map(str::parse).transpose()?.map(Step);
+                let frame = step.map(|step| FrameId { epoch, step });
                 let timeout = args.take_key("timeout").map(duration).transpose()?;
                 let mut entries = vec![];
                 while let Some(word) = args.next_pos() {
@@ -209,7 +294,7 @@ impl Runner {
                 let transaction = transaction(&subject(args)?)?;
                 let hosts = args.take_key("on").unwrap_or_default();
                 let staged_on = hosts.split_terminator('/').map(host).collect::<Parsed<_>>()?;
-                Request::Commit { transaction, staged_on }
+                Request::Commit { transaction, epoch: self.epoch(args)?, staged_on }
             }
             "change" => Request::Change(Change {
                 transaction: transaction(&subject(args)?)?,
@@ -221,10 +306,18 @@ impl Runner {
             "status" => Request::Status,
             other => return Err(format!("what is {other}?").into()),
         };
-        let ticket = Ticket(self.asked.len() as u64);
-        self.asked.insert(ticket, label);
+        let ticket = self.ticket(label);
         Ok(Event::Requested { ticket, request })
     }
+
+    /// The epoch that is named, or the newest.
+    fn epoch(&self, args: &mut ArgumentConsumer<'_>) -> Parsed<Epoch> {
+        Ok(Epoch(args.take_key("epoch").map_or(Ok(self.epoch.0), str::parse)?))
+    }
+}
+
+fn happened(event: Event) -> cluster::Event {
+    cluster::Event::Happened(event)
 }
 
 fn positional<'a>(args: &mut ArgumentConsumer<'a>) -> Parsed<&'a str> {

@@ -10,8 +10,8 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use stillframe_protocol::{
     Action, Activation, Changes, Command, CommandNumber, Epoch, Generation, Host, HostError,
-    HostId, Program, RelationId, Report, Retention, ScanPart, ScanRequest, Staging, Step,
-    TransactionId,
+    HostId, Incarnation, Program, RelationId, Report, Retention, ScanPart, ScanRequest, Staging,
+    Step, TransactionId,
 };
 
 use crate::{EngineError, HostOptions, LocalHost};
@@ -58,6 +58,7 @@ impl Cluster {
             let activation = Activation {
                 epoch: EPOCH,
                 host: place,
+                incarnation: Incarnation(0),
                 workers: vec![workers; cluster.hosts.len()],
             };
             let report = host.activate(activation).await.expect("a new host joins any epoch");

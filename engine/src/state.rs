@@ -104,7 +104,7 @@ impl State {
 
     /// Joins an epoch.
     pub(crate) fn activate(&mut self, activation: Activation) -> Result<Report, HostError> {
-        let Activation { epoch, host, workers } = activation;
+        let Activation { epoch, host, workers, .. } = activation;
         let asked = Membership { epoch, host, workers };
         let member = asked.workers.get(host.0 as usize).is_some();
         if !member || asked.workers.contains(&0) {

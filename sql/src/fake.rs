@@ -18,9 +18,9 @@ use futures::StreamExt;
 use futures::stream;
 use stillframe_protocol::{
     Activation, CatalogSnapshot, CatalogVersion, Change, Changes, ClusterStatus, Command,
-    Committed, Coordinator, CoordinatorError, Entry, Epoch, Expression, Grant, Host, HostError,
-    HostId, LeaseId, RelationId, Report, Reservation, Retention, RowError, ScanPart, ScanRequest,
-    ScanStream, Staging, Statistics, Step, TransactionId,
+    Committed, Coordinator, CoordinatorError, Entry, Epoch, Expression, FrameId, Grant, Host,
+    HostError, HostId, LeaseId, RelationId, Report, Reservation, Retention, RowError, ScanPart,
+    ScanRequest, ScanStream, Staging, Statistics, Step, TransactionId,
 };
 
 use tokio::sync::{Notify, Semaphore};
@@ -298,10 +298,11 @@ impl Coordinator for Fake {
     async fn reserve(
         &self,
         transaction: TransactionId,
-        frame: Option<Step>,
+        frame: Option<FrameId>,
         entries: Vec<Entry>,
         timeout: Option<Duration>,
     ) -> Result<Reservation, CoordinatorError> {
+        let frame = frame.map(|frame| frame.step);
         let longest = Duration::from_secs(60);
         let deadline = tokio::time::Instant::now() + timeout.unwrap_or(longest);
         self.state().calls.reservations += 1;
@@ -321,6 +322,7 @@ impl Coordinator for Fake {
     async fn commit(
         &self,
         transaction: TransactionId,
+        _: Epoch,
         _: BTreeSet<HostId>,
     ) -> Result<Committed, CoordinatorError> {
         self.state().calls.commits += 1;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use stillframe_protocol::{
-    CatalogSnapshot, Change, ClusterStatus, Committed, Coordinator, CoordinatorError, Entry, Grant,
-    HostId, LeaseId, Reservation, Step, TransactionId,
+    CatalogSnapshot, Change, ClusterStatus, Committed, Coordinator, CoordinatorError, Entry, Epoch,
+    FrameId, Grant, HostId, LeaseId, Reservation, Step, TransactionId,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -127,7 +127,7 @@ impl Coordinator for Client {
     async fn reserve(
         &self,
         transaction: TransactionId,
-        frame: Option<Step>,
+        frame: Option<FrameId>,
         entries: Vec<Entry>,
         timeout: Option<Duration>,
     ) -> Result<Reservation, CoordinatorError> {
@@ -141,9 +141,10 @@ impl Coordinator for Client {
     async fn commit(
         &self,
         transaction: TransactionId,
+        epoch: Epoch,
         staged_on: BTreeSet<HostId>,
     ) -> Result<Committed, CoordinatorError> {
-        match self.ask(Request::Commit { transaction, staged_on }).await? {
+        match self.ask(Request::Commit { transaction, epoch, staged_on }).await? {
             Reply::Committed(committed) => Ok(committed),
             other => Err(mismatch(&other)),
         }

@@ -1,7 +1,7 @@
 //! What one host is told: commands at once, notices (what to keep, what to forget) one at a time.
 //!
-//! Calls run in tasks of their own. A host that can't be reached is asked again, less and less
-//! often; any other error is the end of the epoch.
+//! Calls run in tasks of their own, which end with the link. A host that can't be reached is asked
+//! again, less and less often; any other error is the end of the epoch.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,33 +10,38 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
+use futures::FutureExt as _;
 use stillframe_protocol::{
-    Activation, Command, Epoch, Host, HostError, HostId, Report, Retention, TransactionId,
+    Epoch, Host, HostError, HostId, Incarnation, Report, Retention, TransactionId,
 };
-use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
 
-use crate::machine::Event;
+use crate::machine::{Effect, Event};
 
 /// After the first failure to reach a host it is tried again so soon.
 const RETRY_MIN: Duration = Duration::from_millis(10);
+/// Somebody who doesn't hear that he retires hears so when he registers again.
+const RETIRE_FOR: Duration = Duration::from_secs(3);
 
 /// A call of a host that is over.
-pub(super) enum Finished {
-    /// An activation or a command.
-    Command(Event),
-    /// A notice; with an event if the host has failed.
-    Notice(HostId, Option<Event>),
+pub(super) struct Finished {
+    pub(super) incarnation: Incarnation,
+    /// Whether it was a notice.
+    pub(super) notice: bool,
+    /// What the cluster is to know of it.
+    pub(super) event: Option<Event>,
 }
 
 /// The way to a host.
 pub(super) struct Link {
+    incarnation: Incarnation,
     host: Arc<dyn Host>,
     retry_max: Duration,
     /// What it will be told next, after the notice under way.
-    notices: VecDeque<Notice>,
+    notices: VecDeque<(HostId, Notice)>,
     notifying: bool,
+    calls: Vec<AbortHandle>,
 }
 
 #[derive(Clone)]
@@ -46,69 +51,69 @@ enum Notice {
 }
 
 impl Link {
-    pub(super) fn new(host: Arc<dyn Host>, retry_max: Duration) -> Self {
-        Self { host, retry_max, notices: VecDeque::new(), notifying: false }
+    pub(super) fn new(incarnation: Incarnation, host: Arc<dyn Host>, retry_max: Duration) -> Self {
+        let notices = VecDeque::new();
+        Self { incarnation, host, retry_max, notices, notifying: false, calls: vec![] }
     }
 
-    pub(super) fn activate(
-        &self,
-        id: HostId,
-        activation: Activation,
-        tasks: &mut JoinSet<Finished>,
-    ) {
+    /// Tells the host what the machine wants of it.
+    pub(super) fn tell(&mut self, effect: Effect, tasks: &mut JoinSet<Finished>) {
         let (host, retry_max) = (Arc::clone(&self.host), self.retry_max);
+        match effect {
+            Effect::Activate { host: id, activation } => self.spawn(tasks, false, async move {
+                let call = || host.activate(activation.clone());
+                Some(reported(id, persist(id, retry_max, call).await))
+            }),
+            Effect::Execute { host: id, command } => self.spawn(tasks, false, async move {
+                let call = || host.execute(Arc::clone(&command));
+                Some(reported(id, persist(id, retry_max, call).await))
+            }),
+            Effect::Retain { host: id, epoch, retention } => {
+                // A newer retention makes older ones needless.
+                self.notices.retain(|(_, notice)| !matches!(notice, Notice::Retain(..)));
+                self.notices.push_back((id, Notice::Retain(epoch, retention)));
+                self.notify(tasks);
+            }
+            Effect::Unstage { host: id, epoch, transaction } => {
+                self.notices.push_back((id, Notice::Unstage(epoch, transaction)));
+                self.notify(tasks);
+            }
+            Effect::Answer { .. } => {}
+        }
+    }
+
+    /// Tells the host that its epoch has ended. Nothing else is told any more.
+    pub(super) fn retire(self, reason: String, tasks: &mut JoinSet<Finished>) {
+        let (host, incarnation) = (Arc::clone(&self.host), self.incarnation);
         tasks.spawn(async move {
-            let call = || host.activate(activation.clone());
-            Finished::Command(reported(id, persist(id, retry_max, call).await))
+            let told = timeout(RETIRE_FOR, async {
+                while let Err(HostError::Unreachable(_)) =
+                    host.retire(incarnation, reason.clone()).await
+                {
+                    sleep(RETRY_MIN * 10).await;
+                }
+            });
+            if told.await.is_err() {
+                tracing::warn!(host = %incarnation, "host wasn't told to retire");
+            }
+            Finished { incarnation, notice: false, event: None }
         });
-    }
-
-    pub(super) fn execute(&self, id: HostId, command: Arc<Command>, tasks: &mut JoinSet<Finished>) {
-        let (host, retry_max) = (Arc::clone(&self.host), self.retry_max);
-        tasks.spawn(async move {
-            let call = || host.execute(Arc::clone(&command));
-            Finished::Command(reported(id, persist(id, retry_max, call).await))
-        });
-    }
-
-    pub(super) fn retain(
-        &mut self,
-        id: HostId,
-        epoch: Epoch,
-        retention: Arc<Retention>,
-        tasks: &mut JoinSet<Finished>,
-    ) {
-        // A newer retention makes older ones needless.
-        self.notices.retain(|notice| !matches!(notice, Notice::Retain(..)));
-        self.notices.push_back(Notice::Retain(epoch, retention));
-        self.notify(id, tasks);
-    }
-
-    pub(super) fn unstage(
-        &mut self,
-        id: HostId,
-        epoch: Epoch,
-        transaction: TransactionId,
-        tasks: &mut JoinSet<Finished>,
-    ) {
-        self.notices.push_back(Notice::Unstage(epoch, transaction));
-        self.notify(id, tasks);
     }
 
     /// The notice under way has arrived.
-    pub(super) fn finish_notice(&mut self, id: HostId, tasks: &mut JoinSet<Finished>) {
+    pub(super) fn finish_notice(&mut self, tasks: &mut JoinSet<Finished>) {
         self.notifying = false;
-        self.notify(id, tasks);
+        self.notify(tasks);
     }
 
-    fn notify(&mut self, id: HostId, tasks: &mut JoinSet<Finished>) {
+    fn notify(&mut self, tasks: &mut JoinSet<Finished>) {
         if self.notifying {
             return;
         }
-        let Some(notice) = self.notices.pop_front() else { return };
+        let Some((id, notice)) = self.notices.pop_front() else { return };
         self.notifying = true;
         let (host, retry_max) = (Arc::clone(&self.host), self.retry_max);
-        tasks.spawn(async move {
+        self.spawn(tasks, true, async move {
             let call = || {
                 let (host, notice) = (Arc::clone(&host), notice.clone());
                 async move {
@@ -123,9 +128,26 @@ impl Link {
                 }
             };
             let failed = persist(id, retry_max, call).await.err();
-            let event = failed.map(|reason| Event::HostFailed { host: id, reason });
-            Finished::Notice(id, event)
+            failed.map(|reason| Event::HostFailed { host: id, reason })
         });
+    }
+
+    fn spawn(
+        &mut self,
+        tasks: &mut JoinSet<Finished>,
+        notice: bool,
+        call: impl Future<Output = Option<Event>> + Send + 'static,
+    ) {
+        let incarnation = self.incarnation;
+        self.calls.retain(|call| !call.is_finished());
+        self.calls
+            .push(tasks.spawn(async move { Finished { incarnation, notice, event: call.await } }));
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.calls.iter().for_each(AbortHandle::abort);
     }
 }
 

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use stillframe_protocol::Epoch;
 
-use crate::machine::Settings;
+use crate::cluster::{Hosts, Settings};
 
 /// How to run a coordinator.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The epoch. Default 1.
+    /// The first epoch; of two lives of a coordinator of processes the later one had better have a
+    /// later one. Default 1.
     pub epoch: Epoch,
     /// How many workers each host runs. Default 1.
     pub workers: u32,
@@ -23,7 +24,8 @@ pub struct Options {
     /// If time wasn't looked at for so long, the coordinator stood still and no lease expires for
     /// it. Default 500 ms.
     pub clock_gap_max: Duration,
-    /// How long requests wait for the cluster to be ready. Default 30 s.
+    /// How long requests wait for the cluster to be ready, and for hosts that are silent. Default
+    /// 30 s.
     pub patience: Duration,
     /// The longest time between two tries to reach a host. Default 1 s.
     pub retry_max: Duration,
@@ -45,10 +47,10 @@ impl Default for Options {
 }
 
 impl Options {
-    pub(super) fn settings(&self, hosts: usize) -> Settings {
+    pub(super) fn settings(&self, hosts: Hosts) -> Settings {
         Settings {
+            hosts,
             epoch: self.epoch,
-            workers: vec![self.workers; hosts],
             time_to_live_min: self.time_to_live_min,
             time_to_live_max: self.time_to_live_max,
             clock_gap_max: self.clock_gap_max,

@@ -1,6 +1,7 @@
 //! The driver over fake hosts: that what the machine wants is done, whatever hosts and clients do.
 
 mod host;
+mod registering;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,8 +10,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use futures::poll;
 use stillframe_protocol::{
-    Action, CatalogVersion, Change, Coordinator, CoordinatorError, Entry, Host, HostError, HostId,
-    LeaseId, Lockable, Mode, Program, RelationId, Reservation, Step, TransactionId,
+    Action, CatalogVersion, Change, Coordinator, CoordinatorError, Entry, Epoch, FrameId, Host,
+    HostError, HostId, LeaseId, Lockable, Mode, Program, RelationId, Reservation, Step,
+    TransactionId,
 };
 use tokio::time::timeout;
 
@@ -18,21 +20,29 @@ use self::host::{FakeHost, eventually};
 use super::{Options, start};
 
 const LONG: Duration = Duration::from_secs(10);
+const EPOCH: Epoch = Epoch(1);
+
+fn frame(step: u64) -> Option<FrameId> {
+    Some(FrameId { epoch: EPOCH, step: Step(step) })
+}
 
 fn cluster(hosts: usize) -> (Arc<dyn Coordinator>, Vec<Arc<FakeHost>>) {
     let hosts: Vec<_> = (0..hosts).map(|_| FakeHost::new()).collect();
     (start_over(&hosts, LONG), hosts)
 }
 
-fn start_over(hosts: &[Arc<FakeHost>], patience: Duration) -> Arc<dyn Coordinator> {
-    let options = Options {
+fn options(patience: Duration) -> Options {
+    Options {
         workers: 2,
         time_to_live_min: Duration::from_millis(50),
         tick: Duration::from_millis(2),
         patience,
         ..Options::default()
-    };
-    start(options, hosts.iter().map(|host| Arc::clone(host) as Arc<dyn Host>).collect())
+    }
+}
+
+fn start_over(hosts: &[Arc<FakeHost>], patience: Duration) -> Arc<dyn Coordinator> {
+    start(options(patience), hosts.iter().map(|host| Arc::clone(host) as Arc<dyn Host>).collect())
 }
 
 fn key(hash: u64) -> Vec<Entry> {
@@ -54,9 +64,9 @@ async fn a_commit_is_answered_with_its_step_and_seen_by_the_next_lease() {
     let (coordinator, hosts) = cluster(2);
     assert_eq!(lease_step(&coordinator, 1).await, Step(0));
     let t = TransactionId(1);
-    let reserved = coordinator.reserve(t, Some(Step(0)), key(1), None).await;
+    let reserved = coordinator.reserve(t, frame(0), key(1), None).await;
     assert_eq!(reserved, Ok(Reservation::Granted));
-    let committed = coordinator.commit(t, everywhere()).await.unwrap();
+    let committed = coordinator.commit(t, EPOCH, everywhere()).await.unwrap();
     assert_eq!(committed.step, Step(1));
     assert_eq!(lease_step(&coordinator, 2).await, Step(1));
     for host in &hosts {
@@ -78,7 +88,7 @@ async fn commits_that_come_while_a_step_is_under_way_share_the_next() {
     lease_step(&coordinator, 1).await;
     hosts[1].run(false);
     let mut commits: Vec<_> =
-        (1..=4).map(|id| coordinator.commit(TransactionId(id), everywhere())).collect();
+        (1..=4).map(|id| coordinator.commit(TransactionId(id), EPOCH, everywhere())).collect();
     assert!(poll!(commits[0].as_mut()).is_pending());
     eventually("step 1 is sent", || hosts[0].state().commands.len() == 2).await;
     for commit in &mut commits[1..] {
@@ -96,9 +106,9 @@ async fn commits_that_come_while_a_step_is_under_way_share_the_next() {
 async fn frames_go_when_their_leases_end_without_another_step() {
     let (coordinator, hosts) = cluster(2);
     lease_step(&coordinator, 1).await;
-    coordinator.commit(TransactionId(1), everywhere()).await.unwrap();
+    coordinator.commit(TransactionId(1), EPOCH, everywhere()).await.unwrap();
     coordinator.lease(LeaseId(2), Duration::from_millis(50)).await.unwrap();
-    coordinator.commit(TransactionId(2), everywhere()).await.unwrap();
+    coordinator.commit(TransactionId(2), EPOCH, everywhere()).await.unwrap();
     let frames = |expected: &[u64]| {
         let expected: BTreeSet<Step> = expected.iter().copied().map(Step).collect();
         hosts.iter().all(|host| host.state().frames == expected)
@@ -141,9 +151,13 @@ async fn to_stop_waiting_for_a_commit_does_not_undo_it() {
     lease_step(&coordinator, 1).await;
     hosts[0].run(false);
     let t = TransactionId(1);
-    assert!(timeout(Duration::from_millis(20), coordinator.commit(t, everywhere())).await.is_err());
+    assert!(
+        timeout(Duration::from_millis(20), coordinator.commit(t, EPOCH, everywhere()))
+            .await
+            .is_err()
+    );
     hosts[0].run(true);
-    assert_eq!(coordinator.commit(t, everywhere()).await.unwrap().step, Step(1));
+    assert_eq!(coordinator.commit(t, EPOCH, everywhere()).await.unwrap().step, Step(1));
 }
 
 #[tokio::test]
@@ -153,7 +167,7 @@ async fn aborted_transactions_are_unstaged_everywhere() {
     let t = TransactionId(1);
     coordinator.abort(t).await;
     eventually("unstaged", || hosts.iter().all(|host| host.state().unstaged == [t])).await;
-    let refused = coordinator.commit(t, everywhere()).await;
+    let refused = coordinator.commit(t, EPOCH, everywhere()).await;
     assert_eq!(refused, Err(CoordinatorError::UnknownTransaction));
 }
 
@@ -182,7 +196,7 @@ async fn a_host_that_cannot_be_reached_is_waited_for() {
     let coordinator = start_over(&hosts, LONG);
     assert_eq!(lease_step(&coordinator, 1).await, Step(0));
     hosts[0].state().unreachable = 2;
-    let committed = coordinator.commit(TransactionId(1), everywhere()).await;
+    let committed = coordinator.commit(TransactionId(1), EPOCH, everywhere()).await;
     assert_eq!(committed.unwrap().step, Step(1));
 }
 
@@ -203,7 +217,7 @@ async fn everybody_learns_that_a_host_has_failed() {
     coordinator.reserve(holder, None, key(1), None).await.unwrap();
     hosts[1].state().fault = Some(HostError::Failed("a worker panicked".into()));
     let (commit, reserve) = tokio::join!(
-        coordinator.commit(TransactionId(3), everywhere()),
+        coordinator.commit(TransactionId(3), EPOCH, everywhere()),
         coordinator.reserve(waiter, None, key(1), None),
     );
     assert!(matches!(commit, Err(CoordinatorError::Failed(why)) if why.contains("panicked")));
@@ -218,7 +232,7 @@ async fn the_driver_ends_with_its_last_client() {
     let (coordinator, hosts) = cluster(1);
     lease_step(&coordinator, 1).await;
     hosts[0].run(false);
-    let commit = coordinator.commit(TransactionId(1), BTreeSet::from([HostId(0)]));
+    let commit = coordinator.commit(TransactionId(1), EPOCH, BTreeSet::from([HostId(0)]));
     assert!(timeout(Duration::from_millis(20), commit).await.is_err());
     drop(coordinator);
     // The driver and the call that is under way have let go of the host.

@@ -3,12 +3,15 @@
 //! The head is the newest accepted version, whose step may still be under way; what changes start
 //! from. The current version is that of the common step; what leases show. What the bytes mean only
 //! front ends know.
+//!
+//! No two catalogs have the same version, in no two epochs: else a change that was made from a
+//! catalog of an epoch that has ended could be taken for one of the next.
 
 use std::sync::Arc;
 
-use stillframe_protocol::{CatalogSnapshot, CatalogVersion, CoordinatorError, Program};
+use stillframe_protocol::{CatalogSnapshot, CatalogVersion, CoordinatorError, Epoch, Program};
 
-use super::Defect;
+use super::{Defect, breaks};
 
 /// The current version and the head.
 #[derive(Debug)]
@@ -21,15 +24,16 @@ pub(super) struct Catalog {
 }
 
 impl Catalog {
-    pub(super) fn new(defect: Defect) -> Self {
-        let empty = CatalogSnapshot { version: CatalogVersion(0), bytes: Arc::from([]) };
+    pub(super) fn new(epoch: Epoch, defect: Defect) -> Self {
+        let version = first_version(epoch);
+        let empty = CatalogSnapshot { version, bytes: Arc::from([]) };
         let program = Arc::new(Program::default());
         Self { defect, current: empty.clone(), running: Arc::clone(&program), head: empty, program }
     }
 
     /// The version of the common step.
     pub(super) fn current(&self) -> &CatalogSnapshot {
-        if self.defect.is(Defect::ShowsCatalogEarly) { &self.head } else { &self.current }
+        if breaks!(self.defect, ShowsCatalogEarly) { &self.head } else { &self.current }
     }
 
     /// The newest accepted version.
@@ -54,7 +58,7 @@ impl Catalog {
         bytes: Arc<[u8]>,
         program: Program,
     ) -> Result<(), CoordinatorError> {
-        if base != self.head.version && !self.defect.is(Defect::MergesBlindly) {
+        if base != self.head.version && !breaks!(self.defect, MergesBlindly) {
             return Err(CoordinatorError::CatalogChanged);
         }
         self.head = CatalogSnapshot { version: self.head.version.next(), bytes };
@@ -72,4 +76,9 @@ impl Catalog {
     pub(super) fn current_is_not_ahead_of_head(&self) -> bool {
         self.current.version <= self.head.version
     }
+}
+
+/// Each epoch has four thousand million versions for itself; those of the first begin at 0.
+fn first_version(epoch: Epoch) -> CatalogVersion {
+    CatalogVersion(epoch.0.saturating_sub(1) << 32)
 }

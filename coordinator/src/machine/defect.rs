@@ -1,10 +1,39 @@
-//! Machines with one rule broken, to see that the simulator's checker notices.
+//! Machines with one rule broken, to see that the simulator's checker notices. Outside tests there
+//! are none: no rule has a name, and [`breaks!`] is false.
+
+/// Whether a rule is broken.
+#[cfg(test)]
+macro_rules! breaks {
+    ($defect:expr, $rule:ident) => {
+        $defect == crate::machine::Defect::$rule
+    };
+}
+
+/// Whether a rule is broken: never outside tests.
+#[cfg(not(test))]
+macro_rules! breaks {
+    ($defect:expr, $rule:ident) => {{
+        let _: crate::machine::Defect = $defect;
+        false
+    }};
+}
+
+/// The rule that a machine breaks: none, outside tests.
+#[cfg(not(test))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Defect;
+
+#[cfg(not(test))]
+impl Defect {
+    /// No rule is broken.
+    pub(crate) const NONE: Self = Self;
+}
 
 /// The rule that a machine breaks. A real one breaks none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Defect {
     /// No rule.
-    #[default]
     None,
     /// Leases are granted on the step under way.
     GrantsAhead,
@@ -48,11 +77,28 @@ pub(crate) enum Defect {
     FollowsWallClock,
     /// A waiter that gives up is forgotten, its place isn't.
     KeepsPlace,
+    /// Reservations and commits of an epoch that has ended are taken for those of the next.
+    ForgetsEpochs,
+    /// When an epoch ends, whoever waits for a step under way is told that it has no effect.
+    DeniesCommits,
+    /// A new epoch has the number of the last.
+    ReusesEpoch,
+    /// A process that was part of an epoch may be part of another.
+    TakesUsedHosts,
+    /// A new process takes the place of a lost one in the epoch that lives.
+    SwapsHosts,
+    /// Nobody is told that his epoch has ended.
+    RetiresNobody,
+    /// An epoch begins before all places are taken.
+    BeginsEarly,
+    /// What waits for an epoch to begin is forgotten if that one ends at once.
+    ForgetsParked,
 }
 
+#[cfg(test)]
 impl Defect {
-    /// Whether this rule is broken. Never outside tests.
-    pub(crate) fn is(self, rule: Self) -> bool {
-        cfg!(test) && self == rule
-    }
+    /// No rule is broken.
+    pub(crate) const NONE: Self = Self::None;
 }
+
+pub(crate) use breaks;

@@ -53,6 +53,19 @@ pub enum Effect {
     },
 }
 
+impl Effect {
+    /// The host that is meant; none if it is an answer.
+    pub fn host(&self) -> Option<HostId> {
+        match self {
+            Self::Activate { host, .. }
+            | Self::Execute { host, .. }
+            | Self::Retain { host, .. }
+            | Self::Unstage { host, .. } => Some(*host),
+            Self::Answer { .. } => None,
+        }
+    }
+}
+
 /// What a client is answered.
 pub type Answer = Result<Reply, CoordinatorError>;
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use stillframe_protocol::{Change, Entry, HostId, LeaseId, Report, Step, TransactionId};
+use stillframe_protocol::{
+    Change, Entry, Epoch, FrameId, HostId, LeaseId, Report, Step, TransactionId,
+};
 
 /// When an event happened, on two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +83,8 @@ pub enum Request {
     Commit {
         /// Which.
         transaction: TransactionId,
+        /// Of which epoch its frames and staged changes are.
+        epoch: Epoch,
         /// The hosts that hold staged changes of it. If there are none it has changed nothing, and
         /// no step is made for it.
         staged_on: BTreeSet<HostId>,
@@ -99,7 +103,7 @@ pub struct Reserve {
     /// For whom.
     pub transaction: TransactionId,
     /// What the transaction has seen.
-    pub frame: Option<Step>,
+    pub frame: Option<FrameId>,
     /// What to reserve.
     pub entries: Vec<Entry>,
     /// How long to wait for others; zero doesn't wait.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use stillframe_protocol::{CatalogSnapshot, LeaseId, LeaseStatus, Step};
 
 use super::multiset::Multiset;
-use super::{Defect, violated};
+use super::{Defect, breaks, violated};
 
 /// The leases that live.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Leases {
     /// Starts a lease's time to live anew; false if there is none that holds this step.
     pub(super) fn renew(&mut self, now: Duration, id: LeaseId, step: Step) -> bool {
         let lives = self.live.get(&id).is_some_and(|lease| lease.step == step);
-        if lives && !self.defect.is(Defect::ForgetsRenewals) {
+        if lives && !breaks!(self.defect, ForgetsRenewals) {
             self.prolong(now, id);
         }
         lives
@@ -83,7 +83,7 @@ impl Leases {
     pub(super) fn expire(&mut self, now: Duration) -> bool {
         let mut pin_ended = false;
         while let Some(&(deadline, id)) = self.deadlines.first() {
-            if deadline > now || self.defect.is(Defect::NeverExpires) {
+            if deadline > now || breaks!(self.defect, NeverExpires) {
                 break;
             }
             pin_ended |= self.release(id);

@@ -5,8 +5,9 @@ use std::time::Duration;
 use stillframe_protocol::{Change, ClusterStatus, CoordinatorError, Grant, LeaseId, TransactionId};
 
 use super::effect::Answers;
+use super::ending::stale;
 use super::transaction::Moment;
-use super::{Defect, Effect, Machine, Now, Parked, Phase, Reply, Request, Settings, Ticket};
+use super::{Effect, Machine, Now, Over, Parked, Phase, Reply, Request, Settings, Ticket, breaks};
 
 impl Machine {
     pub(super) fn request(
@@ -16,11 +17,16 @@ impl Machine {
         request: Request,
         effects: &mut Vec<Effect>,
     ) {
+        let (epoch, blind) = (self.settings.epoch, breaks!(self.defect, ForgetsEpochs));
+        if let Some(error) = stale(&request, Some(epoch)).filter(|_| !blind) {
+            effects.answer(ticket, Err(error));
+            return;
+        }
         match &mut self.phase {
             _ if matches!(request, Request::Status) => {
                 effects.answer(ticket, Ok(Reply::Status(self.status(now))));
             }
-            Phase::Failed(reason) => {
+            Phase::Over(Over { reason, .. }) => {
                 effects.answer(ticket, Err(CoordinatorError::Failed(reason.clone())));
             }
             Phase::Forming(parked) => {
@@ -56,7 +62,7 @@ impl Machine {
             Request::Reserve(reserve) => {
                 self.transactions.reserve(moment, ticket, reserve, effects);
             }
-            Request::Commit { transaction, staged_on } => {
+            Request::Commit { transaction, staged_on, .. } => {
                 self.commit(moment, ticket, transaction, staged_on.is_empty(), effects);
             }
             Request::CatalogHead => {
@@ -73,7 +79,7 @@ impl Machine {
         let Settings { epoch, time_to_live_min, time_to_live_max, .. } = self.settings;
         let time_to_live = time_to_live.clamp(time_to_live_min, time_to_live_max);
         let mut step = self.moment(now).common;
-        if self.defect.is(Defect::GrantsAhead) {
+        if breaks!(self.defect, GrantsAhead) {
             step = self.sequence.newest().unwrap_or(step);
         }
         let catalog = self.catalog.current();
@@ -89,7 +95,7 @@ impl Machine {
         unchanged: bool,
         effects: &mut Vec<Effect>,
     ) {
-        if self.transactions.repeats(transaction, ticket, effects) {
+        if self.transactions.repeats(moment, transaction, ticket, effects) {
             return;
         }
         if unchanged {
@@ -108,7 +114,7 @@ impl Machine {
         effects: &mut Vec<Effect>,
     ) {
         let Change { transaction, base, bytes, program } = change;
-        if self.transactions.repeats(transaction, ticket, effects) {
+        if self.transactions.repeats(moment, transaction, ticket, effects) {
             return;
         }
         if let Err(error) = self.catalog.accept(base, bytes, program) {
@@ -121,7 +127,7 @@ impl Machine {
 
     pub(super) fn cancel(&mut self, now: Now, ticket: Ticket, effects: &mut Vec<Effect>) {
         match &mut self.phase {
-            Phase::Failed(_) => {}
+            Phase::Over(_) => {}
             Phase::Live => self.transactions.cancel(self.moment(now), ticket, effects),
             Phase::Forming(parked) => parked.retain(|parked| {
                 let commits = matches!(parked.request, Request::Commit { .. } | Request::Change(_));
@@ -142,11 +148,16 @@ impl Machine {
         transaction: TransactionId,
         effects: &mut Vec<Effect>,
     ) {
-        if matches!(self.phase, Phase::Failed(_))
+        if matches!(self.phase, Phase::Over(_))
             || !self.transactions.abort(self.moment(now), transaction, effects)
         {
             return;
         }
+        self.unstage(transaction, effects);
+    }
+
+    /// Has the hosts forget what a transaction that has no effect has staged.
+    pub(super) fn unstage(&self, transaction: TransactionId, effects: &mut Vec<Effect>) {
         effects.extend(self.membership.hosts().map(|host| Effect::Unstage {
             host,
             epoch: self.settings.epoch,

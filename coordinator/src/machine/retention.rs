@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use stillframe_protocol::{Retention, Step};
 
-use super::Defect;
+use super::{Defect, breaks};
 
 /// What every host was last told to keep.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Retainer {
         pinned: impl Iterator<Item = Step>,
     ) -> Retention {
         let pinned =
-            if self.defect.is(Defect::DropsPins) { BTreeSet::new() } else { pinned.collect() };
+            if breaks!(self.defect, DropsPins) { BTreeSet::new() } else { pinned.collect() };
         self.told = Retention { sequence: self.told.sequence + 1, common, pinned };
         self.pins_ended = false;
         self.told.clone()

@@ -15,7 +15,7 @@ use stillframe_protocol::{
     Retention, Step, TransactionId,
 };
 
-use super::{Defect, Now};
+use super::{Defect, Now, breaks};
 
 /// The commands of an epoch: those that were made, the one under way and what waits for the next.
 #[derive(Debug)]
@@ -163,6 +163,27 @@ impl Sequence {
         }
     }
 
+    /// Whose changes are part of the command under way.
+    pub(super) fn under_way(&self) -> &[TransactionId] {
+        self.in_flight.as_ref().map_or(&[], |flight| flight.cargo.transactions())
+    }
+
+    /// The hosts that haven't reported the command under way.
+    pub(super) fn awaited(&self) -> &BTreeSet<HostId> {
+        const NOBODY: &BTreeSet<HostId> = &BTreeSet::new();
+        self.in_flight.as_ref().map_or(NOBODY, |flight| &flight.awaited)
+    }
+
+    /// The committed transactions that wait for the next step.
+    pub(super) fn waiting_transactions(&self) -> &[TransactionId] {
+        &self.transactions
+    }
+
+    /// Forgets a committed transaction that waits for the next step.
+    pub(super) fn withdraw(&mut self, transaction: TransactionId) {
+        self.transactions.retain(|waiting| *waiting != transaction);
+    }
+
     /// Makes the next command, which from now on is under way.
     pub(super) fn send(
         &mut self,
@@ -174,7 +195,7 @@ impl Sequence {
     ) -> Arc<Command> {
         assert!(self.in_flight.is_none(), "one command at a time");
         let step = self.common.map_or(Step(0), Step::next);
-        self.clock_us = match self.defect.is(Defect::FollowsWallClock) {
+        self.clock_us = match breaks!(self.defect, FollowsWallClock) {
             true => now.wall_us,
             false => self.clock_us.max(now.wall_us),
         };
@@ -222,7 +243,7 @@ impl Sequence {
             ));
         }
         flight.awaited.remove(&report.host);
-        if !flight.awaited.is_empty() && !self.defect.is(Defect::TrustsFirstReport) {
+        if !flight.awaited.is_empty() && !breaks!(self.defect, TrustsFirstReport) {
             return Progress::None;
         }
         self.common = Some(step);

@@ -10,24 +10,26 @@
 //! aborted. Then what it wrote becomes history, and only then somebody else may hold it: so whoever
 //! holds something sees in the history all that was written to it.
 
+#[cfg(test)]
+mod canaries;
 mod deadlock;
 mod ending;
 mod history;
 mod locks;
 mod outcomes;
+mod patience;
 mod reserving;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use stillframe_protocol::{Committed, Entry, Step, TransactionId};
+use stillframe_protocol::{Entry, Step, TransactionId};
 
 use self::history::History;
 use self::locks::Locks;
 use self::outcomes::Outcomes;
-use super::effect::Answers;
 use super::multiset::Multiset;
-use super::{Defect, Effect, Reply, Ticket, violated};
+use super::{Defect, Ticket, violated};
 
 /// The open transactions, and what is remembered of those that ended.
 #[derive(Debug)]
@@ -58,13 +60,21 @@ enum Phase {
     /// It waits for others.
     Reserving(Reserving),
     /// Its step is under way, or comes next; these wait for that.
-    Committed(Vec<Ticket>),
+    Committed(Vec<Waiting>),
+}
+
+/// Who waits for a step.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    ticket: Ticket,
+    since: Duration,
 }
 
 /// A request for reservations under way.
 #[derive(Debug)]
 struct Reserving {
     ticket: Ticket,
+    since: Duration,
     frame: Option<Step>,
     /// Ascending: two requests that want the same never wait for each other.
     entries: Vec<Entry>,
@@ -116,40 +126,6 @@ impl Transactions {
 }
 
 impl Transactions {
-    /// For a canary: who waits for a step that was just sent is answered.
-    pub(super) fn answer_early(
-        &mut self,
-        step: Step,
-        transactions: &[TransactionId],
-        effects: &mut Vec<Effect>,
-    ) {
-        for transaction in transactions {
-            if let Some(Transaction { phase: Phase::Committed(tickets), .. }) =
-                self.open.get_mut(transaction)
-            {
-                for ticket in tickets.drain(..) {
-                    effects.answer(ticket, Ok(Reply::Committed(Committed { step })));
-                }
-            }
-        }
-    }
-
-    /// For a canary: what transactions hold becomes free when their step is sent.
-    pub(super) fn release_early(
-        &mut self,
-        moment: Moment,
-        step: Step,
-        transactions: &[TransactionId],
-        effects: &mut Vec<Effect>,
-    ) {
-        let mut runnable = VecDeque::new();
-        for transaction in transactions {
-            self.history.record(step, self.locks.held(*transaction));
-            runnable.extend(self.locks.release(*transaction, moment.common));
-        }
-        self.run(moment, runnable, effects);
-    }
-
     /// The invariants of this part that don't hold, by name.
     pub(super) fn violated(&self, common: Option<Step>) -> Vec<&'static str> {
         violated([

@@ -1,6 +1,7 @@
 //! The judge. It knows what was asked, answered, sent and made, and what the promises are; it knows
 //! nothing of how the machine keeps them.
 
+mod epochs;
 mod history;
 mod leases;
 mod reservations;
@@ -10,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stillframe_protocol::{
-    Action, Command, Committed, CoordinatorError, Grant, HostId, LeaseId, Reservation, Step,
-    TransactionId,
+    Action, CatalogVersion, Command, Committed, CoordinatorError, Epoch, FrameId, Grant, HostId,
+    Incarnation, LeaseId, Reservation, Step, TransactionId,
 };
 
 use self::history::History;
@@ -23,15 +24,29 @@ use crate::machine::{Answer, Reply, Request, Ticket};
 /// All that is known, and the first promise that was broken.
 pub(super) struct Checker {
     pub(super) violation: Option<String>,
-    /// Whether a host has failed, so that everybody may be told so.
+    /// Whether a host has failed for good, so that everybody may be told so.
     pub(super) failed: bool,
+    /// Whether hosts are processes, so that whoever meets the end of an epoch is told so.
+    begins_anew: bool,
+    hosts: u32,
+    accounts: u64,
+    /// The epoch that began last.
+    epoch: Option<Epoch>,
+    /// Whether it lives.
+    lives: bool,
+    /// The newest epoch that was told to the coordinator in this life.
+    told: Epoch,
+    /// The hosts of the epoch that began last.
+    members: BTreeMap<HostId, Incarnation>,
+    /// What epochs that have ended had to show.
+    past: BTreeMap<Epoch, History>,
     /// The newest step that each host has made.
     made: Vec<Option<Step>>,
     asked: BTreeMap<Ticket, Request>,
     cancelled: BTreeSet<Ticket>,
     /// The newest step that a client was told of: no later lease is older.
     acknowledged: Option<Step>,
-    acknowledged_when_asked: BTreeMap<Ticket, Option<Step>>,
+    acknowledged_when_asked: BTreeMap<Ticket, (Option<Epoch>, Option<Step>)>,
     history: History,
     leases: Leases,
     reservations: Reservations,
@@ -40,10 +55,18 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    pub(super) fn new(hosts: u32, accounts: u64) -> Self {
+    pub(super) fn new(hosts: u32, accounts: u64, begins_anew: bool) -> Self {
         Self {
             violation: None,
             failed: false,
+            begins_anew,
+            hosts,
+            accounts,
+            epoch: None,
+            lives: false,
+            told: Epoch(0),
+            members: BTreeMap::new(),
+            past: BTreeMap::new(),
             made: vec![None; hosts as usize],
             asked: BTreeMap::new(),
             cancelled: BTreeSet::new(),
@@ -83,10 +106,14 @@ impl Checker {
     /// The machine is asked.
     pub(super) fn asked(&mut self, ticket: Ticket, request: &Request) {
         self.asked.insert(ticket, request.clone());
-        self.acknowledged_when_asked.insert(ticket, self.acknowledged);
+        self.acknowledged_when_asked.insert(ticket, (self.epoch, self.acknowledged));
         match request {
             Request::Reserve(reserve) => self.reservations.asked(ticket, reserve),
-            Request::Commit { transaction, .. } => self.history.commit_asked(*transaction),
+            Request::Commit { transaction, epoch, .. } => {
+                if let Some(history) = self.history_of(*epoch) {
+                    history.commit_asked(*transaction);
+                }
+            }
             Request::Change(change) => self.history.commit_asked(change.transaction),
             _ => {}
         }
@@ -112,7 +139,10 @@ impl Checker {
         if let Some(kind) = kind(answer) {
             self.count(kind);
         }
-        let before = self.acknowledged_when_asked.remove(&ticket).flatten();
+        let before = match self.acknowledged_when_asked.remove(&ticket) {
+            Some((epoch, step)) if epoch == self.epoch => step,
+            _ => None,
+        };
         if let (Ok(reply), Request::Reserve(_)) = (answer, &request) {
             if let Reply::Reserved(reservation) = reply {
                 let step = match reservation {
@@ -137,13 +167,26 @@ impl Checker {
             }
             (
                 Ok(Reply::Committed(Committed { step })),
-                Request::Commit { transaction, staged_on },
-            ) => self.committed(*step, transaction, !staged_on.is_empty()),
+                Request::Commit { transaction, epoch, staged_on },
+            ) => {
+                let current = self.epoch;
+                self.expect(Some(epoch) == current, || {
+                    format!("{transaction} of epoch {epoch} is acknowledged in {current:?}")
+                });
+                self.committed(*step, transaction, !staged_on.is_empty());
+            }
             (Ok(Reply::Committed(Committed { step })), Request::Change(change)) => {
                 self.committed(*step, change.transaction, false);
             }
             (Err(CoordinatorError::CatalogChanged), Request::Change(change)) => {
                 self.history.commit_refused(change.transaction);
+            }
+            (Err(CoordinatorError::Unknown(_)), Request::Change(change)) => {
+                // Nobody is told when its step is common.
+                self.reservations.ended(change.transaction);
+            }
+            (Err(CoordinatorError::NotReady(_)), Request::Commit { transaction, epoch, .. }) => {
+                self.has_no_effect(transaction, epoch);
             }
             (Err(CoordinatorError::Failed(why)), _) => {
                 let failed = self.failed;
@@ -162,6 +205,8 @@ impl Checker {
         acknowledged: Option<Step>,
     ) {
         let (step, made) = (grant.step, self.made_by_all());
+        let lives = self.lives(grant.epoch);
+        self.expect(lives, || format!("lease {lease} is granted in epoch {}", grant.epoch));
         self.expect(grant.lease == lease, || format!("{lease} is granted as {}", grant.lease));
         self.expect(Some(step) <= made, || {
             format!("lease {lease} is granted on step {step}, all hosts have made {made:?}")
@@ -209,6 +254,10 @@ impl Checker {
         if let Action::Replace { .. } = command.action {
             self.count("replacements sent");
         }
+        let current = self.epoch;
+        self.expect(Some(command.epoch) == current, || {
+            format!("a command of epoch {} is sent in {current:?}", command.epoch)
+        });
         let all_made = self.made.iter().all(|made| *made == self.made[0]);
         let sent = self.history.sent(command, all_made);
         self.check(sent);
@@ -217,7 +266,10 @@ impl Checker {
     // What happens at the hosts.
 
     /// A host has made a step.
-    pub(super) fn made(&mut self, host: HostId, step: Option<Step>) {
+    pub(super) fn made(&mut self, epoch: Option<Epoch>, host: HostId, step: Option<Step>) {
+        if epoch != self.epoch {
+            return;
+        }
         self.made[host.0 as usize] = step;
         if let Some(step) = self.made_by_all() {
             for transaction in self.history.entered_up_to(step) {
@@ -227,14 +279,27 @@ impl Checker {
     }
 
     /// A host keeps these frames.
-    pub(super) fn keeps(&mut self, now: Duration, host: HostId, frames: &[Step]) {
+    pub(super) fn keeps(
+        &mut self,
+        now: Duration,
+        epoch: Option<Epoch>,
+        host: HostId,
+        frames: &[Step],
+    ) {
+        if !self.lives || epoch != self.epoch {
+            return;
+        }
         let kept = self.leases.are_kept(now, host, frames);
         self.check(kept);
     }
 
     /// A host doesn't have a frame that a client wants to read.
-    pub(super) fn frame_gone(&mut self, now: Duration, lease: LeaseId, step: Step) {
+    pub(super) fn frame_gone(&mut self, now: Duration, lease: LeaseId, frame: FrameId) {
         self.count("frames gone");
+        let FrameId { epoch, step } = frame;
+        if !self.lives(epoch) {
+            return;
+        }
         let must_live = self.leases.must_live(now, lease);
         self.expect(!must_live, || format!("lease {lease} lives, its step {step} is gone"));
     }
@@ -243,20 +308,26 @@ impl Checker {
 
     /// A client is granted a lease.
     pub(super) fn leased(&mut self, grant: &Grant) {
-        let defined = self.history.defines_all(grant);
-        self.check(defined);
+        if self.epoch == Some(grant.epoch) {
+            let defined = self.history.defines_all(grant);
+            self.check(defined);
+        }
     }
 
     /// A client has read a whole frame.
-    pub(super) fn read(&mut self, step: Step, contents: &Contents) {
+    pub(super) fn read(&mut self, frame: FrameId, contents: &Contents) {
         self.count("frames read");
-        let read = self.history.reads(step, contents);
-        self.check(read);
+        if let Some(history) = self.history_of(frame.epoch) {
+            let read = history.reads(frame.step, contents);
+            self.check(read);
+        }
     }
 
     /// A client stages these writes.
-    pub(super) fn stages(&mut self, transaction: TransactionId, writes: &[Write]) {
-        self.history.staged(transaction, writes);
+    pub(super) fn stages(&mut self, transaction: TransactionId, epoch: Epoch, writes: &[Write]) {
+        if let Some(history) = self.history_of(epoch) {
+            history.staged(transaction, writes);
+        }
     }
 
     /// A client begins to define something, or to take it away.
@@ -265,14 +336,20 @@ impl Checker {
     }
 
     /// A client has defined something, or taken it away.
-    pub(super) fn defined(&mut self, item: u32, present: bool, step: Step) {
-        self.history.defined(item, present, step);
+    pub(super) fn defined(&mut self, base: CatalogVersion, item: u32, present: bool, step: Step) {
+        // Versions are told apart by their epochs.
+        if self.history.knows_catalog(base) {
+            self.history.defined(item, present, step);
+        }
     }
 
     /// A client gets an answer that isn't what it asked for.
     pub(super) fn refused(&mut self, answer: &Answer) {
-        let failed = self.failed && matches!(answer, Err(CoordinatorError::Failed(_)));
-        self.expect(failed, || format!("a client is answered {answer:?}"));
+        let lost =
+            matches!(answer, Err(CoordinatorError::NotReady(_) | CoordinatorError::Unknown(_)));
+        let failed = matches!(answer, Err(CoordinatorError::Failed(_)));
+        let expected = if self.begins_anew { lost } else { self.failed && failed };
+        self.expect(expected, || format!("a client is answered {answer:?}"));
     }
 
     /// All is over: what is left?
@@ -297,6 +374,7 @@ fn kind(answer: &Answer) -> Option<&'static str> {
         Err(CoordinatorError::CatalogChanged) => Some("changes refused"),
         Err(CoordinatorError::UnknownTransaction) => Some("transactions refused"),
         Err(CoordinatorError::Failed(_)) => Some("failures"),
-        Err(CoordinatorError::NotReady(_) | CoordinatorError::Unknown(_)) => None,
+        Err(CoordinatorError::NotReady(_)) => Some("not ready"),
+        Err(CoordinatorError::Unknown(_)) => Some("outcomes unknown"),
     }
 }

@@ -28,7 +28,9 @@ pub(super) enum Role {
 /// A client's life.
 pub(super) fn live(role: Role, session: Session) -> Pin<Box<dyn Future<Output = ()>>> {
     Box::pin(async move {
-        while !session.stops() {
+        // Who has met the end of an epoch goes on until all goes well once more.
+        let mut unlucky = false;
+        while !session.stops() || unlucky {
             let over = match role {
                 Role::Reader => reader::read(&session).await,
                 Role::Writer => writer::transfer(&session).await,
@@ -36,10 +38,15 @@ pub(super) fn live(role: Role, session: Session) -> Pin<Box<dyn Future<Output = 
                 Role::Rotator => writer::rotate(&session).await,
                 Role::Definer => definer::define(&session).await,
             };
-            if over.is_err() {
+            unlucky = over.is_err();
+            let open = session.open.borrow_mut().take();
+            if let (true, Some(transaction)) = (unlucky, open) {
+                session.abort(transaction);
+            }
+            if unlucky && !session.begins_anew {
                 return;
             }
-            session.think(5).await;
+            session.think(if unlucky { 50 } else { 5 }).await;
         }
     })
 }

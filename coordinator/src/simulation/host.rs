@@ -1,20 +1,23 @@
-//! A simulated host. It is as forgetful as it may be: what it needn't keep is gone at once.
+//! A simulated host process. It is as forgetful as it may be: what it needn't keep is gone at once.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use stillframe_protocol::{
-    Action, Activation, Command, CommandNumber, Epoch, Generation, HostId, Report, Retention, Step,
-    TransactionId,
+    Action, Activation, Command, CommandNumber, Epoch, FrameId, Generation, HostId, Incarnation,
+    Report, Retention, Step, TransactionId,
 };
 
 use super::bank::{Contents, Write, owner};
+use super::wires::{NotThere, Scanned};
 
 /// A host's state.
 pub(super) struct SimulatedHost {
-    id: HostId,
-    epoch: Option<Epoch>,
+    pub(super) incarnation: Incarnation,
+    pub(super) id: HostId,
+    accounts: u64,
+    pub(super) epoch: Option<Epoch>,
     contents: Contents,
     generation: Generation,
     done: Option<Arc<Command>>,
@@ -30,16 +33,20 @@ pub(super) enum Heard {
     Begins,
     /// It executes it already.
     Executes,
+    /// It is part of a newer epoch.
+    TooLate,
     /// It has executed it; this is its report.
     Done(Report),
 }
 
 impl SimulatedHost {
-    pub(super) fn new(id: HostId, hosts: u32, accounts: u64) -> Self {
+    pub(super) fn new(incarnation: Incarnation, accounts: u64) -> Self {
         Self {
-            id,
+            incarnation,
+            id: HostId(0),
+            accounts,
             epoch: None,
-            contents: Contents::initial(accounts, |key| owner(key, hosts) == id),
+            contents: Contents::default(),
             generation: Generation(0),
             done: None,
             executing: None,
@@ -49,17 +56,35 @@ impl SimulatedHost {
         }
     }
 
-    pub(super) fn activate(&mut self, activation: &Activation) -> Report {
-        self.epoch = Some(activation.epoch);
-        self.report()
+    /// Joins an epoch; none if the message isn't for it, or of an older epoch.
+    pub(super) fn activate(&mut self, activation: &Activation) -> Result<Option<Report>, String> {
+        let Activation { epoch, host, incarnation, workers } = activation;
+        if *incarnation != self.incarnation || self.epoch > Some(*epoch) {
+            return Ok(None);
+        }
+        if self.epoch < Some(*epoch) {
+            if self.done.is_some() || self.executing.is_some() {
+                let (epoch, old) = (activation.epoch, self.epoch);
+                return Err(format!("process {incarnation} is of {old:?}, is taken into {epoch}"));
+            }
+            let hosts = workers.len() as u32;
+            self.contents = Contents::initial(self.accounts, |key| owner(key, hosts) == *host);
+            (self.epoch, self.id) = (Some(*epoch), *host);
+            self.retention = Retention::default();
+            self.staged.clear();
+        }
+        Ok(Some(self.report()))
     }
 
     /// Hears of a command; an error says how the coordinator broke the protocol.
     pub(super) fn execute(&mut self, command: &Arc<Command>) -> Result<Heard, String> {
+        if self.epoch > Some(command.epoch) {
+            return Ok(Heard::TooLate);
+        }
         if self.epoch != Some(command.epoch) {
             return Err(format!("host {} isn't part of epoch {}", self.id, command.epoch));
         }
-        self.retain(&command.retention);
+        self.retain(command.epoch, &command.retention);
         if let Some(executing) = &self.executing
             && executing.number == command.number
         {
@@ -108,8 +133,8 @@ impl SimulatedHost {
         Ok(self.report())
     }
 
-    pub(super) fn retain(&mut self, retention: &Retention) {
-        if retention.sequence > self.retention.sequence {
+    pub(super) fn retain(&mut self, epoch: Epoch, retention: &Retention) {
+        if self.epoch == Some(epoch) && retention.sequence > self.retention.sequence {
             self.retention = retention.clone();
             self.forget();
         }
@@ -119,17 +144,32 @@ impl SimulatedHost {
         self.frames.retain(|step, _| self.retention.keeps(*step));
     }
 
-    pub(super) fn stage(&mut self, transaction: TransactionId, writes: Vec<Write>) {
-        self.staged.insert(transaction, writes);
+    /// Holds what a transaction writes; false if it is of another epoch.
+    pub(super) fn stage(
+        &mut self,
+        epoch: Epoch,
+        transaction: TransactionId,
+        writes: Vec<Write>,
+    ) -> bool {
+        let of_this_epoch = self.epoch == Some(epoch);
+        if of_this_epoch {
+            self.staged.insert(transaction, writes);
+        }
+        of_this_epoch
     }
 
-    pub(super) fn unstage(&mut self, transaction: TransactionId) {
-        self.staged.remove(&transaction);
+    pub(super) fn unstage(&mut self, epoch: Epoch, transaction: TransactionId) {
+        if self.epoch == Some(epoch) {
+            self.staged.remove(&transaction);
+        }
     }
 
     /// Its part of a frame, if it has it.
-    pub(super) fn scan(&self, step: Step) -> Option<&Contents> {
-        self.frames.get(&step)
+    pub(super) fn scan(&self, frame: FrameId) -> Scanned {
+        if self.epoch != Some(frame.epoch) {
+            return Err(NotThere);
+        }
+        Ok(self.frames.get(&frame.step).cloned())
     }
 
     /// The frames it has.

@@ -9,18 +9,19 @@ use std::time::Duration;
 
 use rand::Rng;
 use stillframe_protocol::{
-    Committed, CoordinatorError, Entry, Grant, HostId, LeaseId, Reservation, Step, TransactionId,
+    Committed, CoordinatorError, Entry, Epoch, FrameId, Grant, HostId, LeaseId, Reservation,
+    TransactionId,
 };
 
 use super::bank::{Contents, Write};
 use super::checker::Checker;
-use super::wires::{ClientId, Delivery, Slot, ToHost, Wires};
+use super::wires::{ClientId, Delivery, NotThere, Slot, ToHost, Wires};
 use crate::machine::{Answer, Event, Reply, Request, Reserve, Ticket};
 
 /// Who waits for which answer.
 pub(super) type Answers = Rc<RefCell<BTreeMap<Ticket, (ClientId, Slot<Answer>)>>>;
 
-/// The epoch is over: the client ends.
+/// The epoch is over, or something is gone with it: the client ends, or begins anew.
 #[derive(Debug)]
 pub(super) struct Over;
 
@@ -33,6 +34,8 @@ pub(super) struct Session {
     pub(super) wires: Rc<RefCell<Wires>>,
     pub(super) checker: Rc<RefCell<Checker>>,
     pub(super) answers: Answers,
+    /// Whether there is another epoch after this one.
+    pub(super) begins_anew: bool,
     /// The transaction that is aborted when the client disappears.
     pub(super) open: Rc<RefCell<Option<TransactionId>>>,
 }
@@ -41,6 +44,12 @@ pub(super) struct Session {
 pub(super) struct Held {
     pub(super) grant: Grant,
     pub(super) time_to_live: Duration,
+}
+
+impl Held {
+    pub(super) fn frame(&self) -> FrameId {
+        FrameId { epoch: self.grant.epoch, step: self.grant.step }
+    }
 }
 
 impl Session {
@@ -52,6 +61,10 @@ impl Session {
     /// Whether something happens that does so once in `times`.
     pub(super) fn once_in(&self, times: u64) -> bool {
         self.random(times) == 0
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.wires.borrow().now
     }
 
     /// Whether to begin nothing new.
@@ -129,23 +142,30 @@ impl Session {
     }
 
     /// Reads everything at a leased step; none if the lease has expired.
-    pub(super) async fn read(&self, lease: &Held) -> Option<Contents> {
+    pub(super) async fn read(&self, lease: &Held) -> Result<Option<Contents>, Over> {
         let mut contents = Contents::default();
         let first = self.random(u64::from(self.hosts)) as u32;
         for place in 0..self.hosts {
             let host = HostId((first + place) % self.hosts);
             let slot = Slot::default();
+            let frame = lease.frame();
             let scan = ToHost::Scan {
                 lease: lease.grant.lease,
-                step: lease.grant.step,
+                frame,
                 client: self.client,
                 slot: Rc::clone(&slot),
             };
-            self.wires.borrow_mut().send(Delivery::ToHost(host, scan));
-            contents.merge(&wait(&slot).await?);
+            if !self.wires.borrow_mut().send_to_member(frame.epoch, host, scan) {
+                return Err(Over);
+            }
+            match wait(&slot).await {
+                Ok(Some(part)) => contents.merge(&part),
+                Ok(None) => return Ok(None),
+                Err(NotThere) => return Err(Over),
+            }
         }
-        self.checker.borrow_mut().read(lease.grant.step, &contents);
-        Some(contents)
+        self.checker.borrow_mut().read(lease.frame(), &contents);
+        Ok(Some(contents))
     }
 
     /// Opens a transaction.
@@ -158,7 +178,7 @@ impl Session {
     pub(super) async fn reserve(
         &self,
         transaction: TransactionId,
-        frame: Option<Step>,
+        frame: Option<FrameId>,
         entries: Vec<Entry>,
         timeout: Option<Duration>,
     ) -> Result<Result<Reservation, CoordinatorError>, Over> {
@@ -176,9 +196,10 @@ impl Session {
     pub(super) async fn commit(
         &self,
         transaction: TransactionId,
+        epoch: Epoch,
         writes: Vec<Write>,
     ) -> Result<Committed, Over> {
-        self.checker.borrow_mut().stages(transaction, &writes);
+        self.checker.borrow_mut().stages(transaction, epoch, &writes);
         let mut by_host = BTreeMap::<HostId, Vec<Write>>::new();
         for (host, write) in writes.iter().flat_map(|write| write.shards(self.hosts)) {
             by_host.entry(host).or_default().push(write);
@@ -186,11 +207,14 @@ impl Session {
         let staged_on = by_host.keys().copied().collect();
         for (host, writes) in by_host {
             let slot = Slot::default();
-            let stage = ToHost::Stage(transaction, writes, self.client, Rc::clone(&slot));
-            self.wires.borrow_mut().send(Delivery::ToHost(host, stage));
-            wait(&slot).await;
+            let stage = ToHost::Stage(epoch, transaction, writes, self.client, Rc::clone(&slot));
+            let sent = self.wires.borrow_mut().send_to_member(epoch, host, stage);
+            if !sent || !wait(&slot).await {
+                self.abort(transaction);
+                return Err(Over);
+            }
         }
-        match self.ask(Request::Commit { transaction, staged_on }).await {
+        match self.ask(Request::Commit { transaction, epoch, staged_on }).await {
             Ok(Reply::Committed(committed)) => {
                 *self.open.borrow_mut() = None;
                 Ok(committed)

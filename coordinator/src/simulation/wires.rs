@@ -9,7 +9,8 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use stillframe_protocol::{
-    Activation, Command, HostId, LeaseId, Report, Retention, Step, TransactionId,
+    Activation, Command, Epoch, FrameId, HostId, Incarnation, LeaseId, Registration, Report,
+    Retention, Standing, TransactionId,
 };
 
 use super::bank::{Contents, Write};
@@ -22,16 +23,18 @@ pub(super) type ClientId = usize;
 pub(super) enum Delivery {
     /// Time is looked at.
     Tick,
-    /// The coordinator learns something.
+    /// The coordinator hears of a client.
     ToMachine(Event),
-    /// A host hears something.
-    ToHost(HostId, ToHost),
-    /// A host is done with what it executes.
-    HostDone(HostId),
-    /// A host's report arrives at the coordinator.
-    Report(Report),
+    /// A process hears something.
+    ToHost(Incarnation, ToHost),
+    /// A process is done with what it executes.
+    HostDone(Incarnation),
+    /// A process's report arrives at the coordinator.
+    Report(Incarnation, Report),
+    /// A process's registration arrives at the coordinator.
+    Registration(Registration),
     /// A call that may have been lost is made again, if it wasn't answered.
-    Retry(HostId, ToHost),
+    Retry(Incarnation, ToHost),
     /// A client can go on.
     ToClient(ClientId, Box<dyn FnOnce()>),
     /// A client disappears.
@@ -40,6 +43,20 @@ pub(super) enum Delivery {
     Arrive(ClientId),
     /// The coordinator stands still for so long.
     Pause(Duration),
+    /// It is time for a process to register again.
+    Registers(Incarnation),
+    /// A machine's process is killed.
+    Kill(usize),
+    /// A machine's process stands still for so long.
+    Freeze(usize, Duration),
+    /// The engine of a machine's process fails.
+    Fail(usize),
+    /// A machine starts a process.
+    Start(usize),
+    /// The coordinator is killed.
+    KillCoordinator,
+    /// The coordinator starts.
+    StartCoordinator,
 }
 
 /// What hosts are told.
@@ -47,11 +64,21 @@ pub(super) enum Delivery {
 pub(super) enum ToHost {
     Activate(Activation),
     Execute(Arc<Command>),
-    Retain(Arc<Retention>),
-    Unstage(TransactionId),
-    Stage(TransactionId, Vec<Write>, ClientId, Slot<()>),
-    Scan { lease: LeaseId, step: Step, client: ClientId, slot: Slot<Option<Contents>> },
+    Retain(Epoch, Arc<Retention>),
+    Unstage(Epoch, TransactionId),
+    Retire,
+    Stand(Standing),
+    Stage(Epoch, TransactionId, Vec<Write>, ClientId, Slot<bool>),
+    Scan { lease: LeaseId, frame: FrameId, client: ClientId, slot: Slot<Scanned> },
 }
+
+/// What a scan finds: the contents, none if the host doesn't keep the frame, or nobody who could
+/// tell.
+pub(super) type Scanned = Result<Option<Contents>, NotThere>;
+
+/// The host isn't there, or isn't part of the epoch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NotThere;
 
 /// Where a client finds an answer.
 pub(super) type Slot<T> = Rc<RefCell<Option<T>>>;
@@ -76,7 +103,11 @@ pub(super) struct Wires {
     pub(super) now: Duration,
     pub(super) rng: StdRng,
     pub(super) faults: Faults,
-    queue: BTreeMap<(Duration, u64), Delivery>,
+    queue: BTreeMap<(Duration, u64), (u64, Delivery)>,
+    /// Who the hosts of each epoch are.
+    pub(super) members: BTreeMap<(Epoch, HostId), Incarnation>,
+    /// Which life of the coordinator it is.
+    pub(super) life: u64,
     counter: u64,
     numbers: u64,
 }
@@ -91,7 +122,16 @@ impl Wires {
             slowness: [0.0, 0.05, 0.3][rng.random_range(0..3)],
             until: Duration::from_millis(rng.random_range(500..2500)),
         };
-        Self { now: Duration::ZERO, rng, faults, queue: BTreeMap::new(), counter: 0, numbers: 0 }
+        Self {
+            now: Duration::ZERO,
+            rng,
+            faults,
+            queue: BTreeMap::new(),
+            members: BTreeMap::new(),
+            life: 0,
+            counter: 0,
+            numbers: 0,
+        }
     }
 
     /// Whether things still go wrong.
@@ -107,11 +147,12 @@ impl Wires {
     /// Has something happen after some time.
     pub(super) fn after(&mut self, delay: Duration, delivery: Delivery) {
         self.counter += 1;
-        self.queue.insert((self.now + delay, self.counter), delivery);
+        self.queue.insert((self.now + delay, self.counter), (self.life, delivery));
     }
 
-    /// The next thing that happens. Time goes on to when it does.
-    pub(super) fn next(&mut self) -> Option<Delivery> {
+    /// The next thing that happens, and in which life of the coordinator it was set going. Time goes
+    /// on to when it does.
+    pub(super) fn next(&mut self) -> Option<(u64, Delivery)> {
         let ((at, _), delivery) = self.queue.pop_first()?;
         self.now = at;
         Some(delivery)
@@ -135,7 +176,7 @@ impl Wires {
     }
 
     /// Sends a message to a host that may be lost or come twice. It is sent again later.
-    pub(super) fn send_to_host(&mut self, host: HostId, message: ToHost) {
+    pub(super) fn send_to_host(&mut self, host: Incarnation, message: ToHost) {
         if !self.goes_wrong(|faults| faults.loss) {
             self.send(Delivery::ToHost(host, message.clone()));
         }
@@ -146,14 +187,28 @@ impl Wires {
         self.after(again, Delivery::Retry(host, message));
     }
 
-    /// Sends a host's report, which may be lost or come twice.
-    pub(super) fn send_report(&mut self, report: Report) {
+    /// Sends a message that may be lost or come twice, and isn't sent again.
+    pub(super) fn try_to_send(&mut self, delivery: impl Fn() -> Delivery) {
         if !self.goes_wrong(|faults| faults.loss) {
-            self.send(Delivery::Report(report.clone()));
+            self.send(delivery());
         }
         if self.goes_wrong(|faults| faults.duplication) {
-            self.send(Delivery::Report(report));
+            self.send(delivery());
         }
+    }
+
+    /// Sends a host's report.
+    pub(super) fn send_report(&mut self, from: Incarnation, report: &Report) {
+        self.try_to_send(|| Delivery::Report(from, report.clone()));
+    }
+
+    /// Sends a client's message to a host of an epoch; false if nobody is known there.
+    pub(super) fn send_to_member(&mut self, epoch: Epoch, host: HostId, message: ToHost) -> bool {
+        let member = self.members.get(&(epoch, host)).copied();
+        if let Some(member) = member {
+            self.send(Delivery::ToHost(member, message));
+        }
+        member.is_some()
     }
 
     /// A number that nobody had.

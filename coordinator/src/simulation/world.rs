@@ -1,7 +1,8 @@
-//! The simulated world: a machine, hosts, clients and a judge, on virtual time.
+//! The simulated world: a coordinator, hosts, clients and a judge, on virtual time.
 
 mod coordinator;
 mod hosts;
+mod processes;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,15 +13,18 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use rand::Rng;
-use stillframe_protocol::{CommandNumber, Epoch, HostId, TransactionId};
+use stillframe_protocol::{
+    CommandNumber, Epoch, FrameId, HostId, Incarnation, Standing, TransactionId,
+};
 
+use self::processes::Process;
 use super::bank::Contents;
 use super::checker::Checker;
 use super::clients::{Role, live};
-use super::host::SimulatedHost;
 use super::session::{Answers, Session};
 use super::wires::{ClientId, Delivery, Wires};
-use crate::machine::{Defect, Effect, Event, Machine, Settings, Ticket};
+use crate::cluster::{Cluster, Effect, Hosts, Requirements, Settings};
+use crate::machine::{Defect, Event, Ticket};
 
 /// Once nothing goes wrong any more, everything must have come to its end so soon.
 const PROGRESS_MAX: Duration = Duration::from_secs(20);
@@ -39,8 +43,17 @@ pub(super) struct Summary {
 
 /// Everything there is.
 pub(super) struct World {
-    machine: Machine,
-    hosts: Vec<SimulatedHost>,
+    /// None while it is down.
+    cluster: Option<Cluster>,
+    defect: Defect,
+    processes: Vec<Process>,
+    /// Whether the hosts are processes of their own, which register.
+    registering: bool,
+    /// Whether each life of the coordinator makes later epochs than the one before, whatever it is
+    /// told. If not, what it said is gone with it.
+    epochs_grow: bool,
+    /// Those that were told to retire.
+    retired: BTreeSet<Incarnation>,
     clients: Vec<Client>,
     wires: Rc<RefCell<Wires>>,
     checker: Rc<RefCell<Checker>>,
@@ -50,10 +63,12 @@ pub(super) struct World {
     cancelled: BTreeSet<Ticket>,
     paused_until: Duration,
     /// The last command that each host's reports have told of.
-    reported: Vec<Option<CommandNumber>>,
-    /// Whether a host fails in this run.
+    reported: BTreeMap<Incarnation, Option<CommandNumber>>,
+    /// Whether a host fails for good in this run.
     fails: bool,
     effects: Vec<Effect>,
+    /// What the process that has just registered is told.
+    standing: Option<Standing>,
     events: u64,
     trace: u64,
 }
@@ -79,27 +94,29 @@ impl World {
         ];
         let roles = counts.into_iter().flat_map(|(role, count)| vec![role; count]);
         let clients = roles.map(|role| Client { role, open: Rc::default(), task: None });
-        let settings = Settings {
-            epoch: Epoch(1),
-            workers: vec![2; hosts as usize],
-            time_to_live_min: Duration::from_millis(300),
-            time_to_live_max: Duration::from_millis(1000),
-            clock_gap_max: Duration::from_millis(100),
-            patience: Duration::from_secs(60),
-        };
+        let registering = rng.random_bool(0.7);
+        let (places_are_set, epochs_grow) = (rng.random_bool(0.5), rng.random_bool(0.5));
+        let checker = Checker::new(hosts, accounts, registering);
         let mut world = Self {
-            machine: Machine::with_defect(settings, defect),
-            hosts: (0..hosts).map(|id| SimulatedHost::new(HostId(id), hosts, accounts)).collect(),
+            cluster: None,
+            defect,
+            processes: (0..hosts)
+                .map(|place| Process::new(HostId(place), registering && places_are_set))
+                .collect(),
+            registering,
+            epochs_grow,
+            retired: BTreeSet::new(),
             clients: clients.collect(),
-            checker: Rc::new(RefCell::new(Checker::new(hosts, accounts))),
+            checker: Rc::new(RefCell::new(checker)),
             wires: Rc::new(RefCell::new(wires)),
             answers: Answers::default(),
             accounts,
             cancelled: BTreeSet::new(),
             paused_until: Duration::ZERO,
-            reported: vec![None; hosts as usize],
+            reported: BTreeMap::new(),
             fails: false,
             effects: vec![],
+            standing: None,
             events: 0,
             trace: 0,
         };
@@ -107,12 +124,37 @@ impl World {
         world
     }
 
+    /// A coordinator that starts.
+    fn new_cluster(&self) -> Cluster {
+        let (hosts, workers) = (self.processes.len() as u32, 2);
+        let life = self.wires.borrow().life;
+        let settings = Settings {
+            hosts: if self.registering {
+                let (cluster, build) = ("main".into(), "1".into());
+                let silence_max = Duration::from_millis(500);
+                Hosts::Registering(Requirements { cluster, build, hosts, workers, silence_max })
+            } else {
+                Hosts::Given(vec![workers; hosts as usize])
+            },
+            epoch: Epoch(if self.epochs_grow { 1 + 1000 * life } else { 1 }),
+            time_to_live_min: Duration::from_millis(300),
+            time_to_live_max: Duration::from_millis(1000),
+            clock_gap_max: Duration::from_millis(100),
+            patience: if self.registering {
+                Duration::from_millis(600)
+            } else {
+                Duration::from_secs(60)
+            },
+        };
+        Cluster::with_defect(settings, self.defect)
+    }
+
     /// Decides what will go wrong, and when.
     fn plan(&mut self) {
         let mut wires = self.wires.borrow_mut();
         let until = wires.faults.until;
         let moment = |wires: &mut Wires| until.mul_f64(wires.rng.random_range(0.05..1.0));
-        wires.after(Duration::ZERO, Delivery::ToMachine(Event::Started));
+        wires.after(Duration::ZERO, Delivery::StartCoordinator);
         wires.after(Duration::ZERO, Delivery::Tick);
         for client in 0..self.clients.len() {
             let delay = Duration::from_micros(wires.rng.random_range(0..20_000));
@@ -128,12 +170,32 @@ impl World {
             let at = moment(&mut wires);
             wires.after(at, Delivery::Pause(Duration::from_millis(pause)));
         }
-        self.fails = wires.rng.random_bool(0.05);
+        let hosts = self.processes.len();
+        for host in 0..hosts {
+            let delay = Duration::from_micros(wires.rng.random_range(0..50_000));
+            let delay = if self.registering { delay } else { Duration::ZERO };
+            wires.after(delay, Delivery::Start(host));
+        }
+        if self.registering {
+            let troubles = wires.rng.random_range(0..5);
+            for _ in 0..troubles {
+                let (host, at) = (wires.rng.random_range(0..hosts), moment(&mut wires));
+                let freeze = Duration::from_millis([20, 200, 2000][wires.rng.random_range(0..3)]);
+                let trouble = match wires.rng.random_range(0..8) {
+                    0..4 => Delivery::Kill(host),
+                    4..6 => Delivery::Freeze(host, freeze),
+                    6 => Delivery::Fail(host),
+                    _ => Delivery::KillCoordinator,
+                };
+                wires.after(at, trouble);
+            }
+            return;
+        }
+        self.fails = wires.rng.random_bool(0.15);
         if self.fails {
-            let host = HostId(wires.rng.random_range(0..self.hosts.len() as u32));
+            let host = wires.rng.random_range(0..hosts);
             let at = moment(&mut wires);
-            let event = Event::HostFailed { host, reason: "it was to fail".into() };
-            wires.after(at, Delivery::ToMachine(event));
+            wires.after(at, Delivery::Fail(host));
         }
     }
 
@@ -143,13 +205,14 @@ impl World {
         let mut settled_at = None;
         loop {
             let next = self.wires.borrow_mut().next();
-            let Some(delivery) = next else { break };
-            self.deliver(delivery);
+            let Some((life, delivery)) = next else { break };
+            self.deliver(life, delivery);
             if let Some(violation) = self.checker.borrow_mut().violation.take() {
                 return Err(format!("at {:?}: {violation}", self.now()));
             }
             let now = self.now();
             let alone = self.clients.iter().all(|client| client.task.is_none())
+                && self.processes.iter().all(|process| process.goes_on(now))
                 && !self.wires.borrow().faulty();
             match settled_at {
                 None if alone => settled_at = Some(now + SETTLE),
@@ -176,23 +239,27 @@ impl World {
         let mut checker = self.checker.borrow_mut();
         checker.finish();
         let mut contents = Contents::default();
-        for host in &self.hosts {
-            let (frames, made) = (host.frames(), host.made());
+        let mut made = None;
+        for host in self.processes.iter().filter_map(|process| process.host.as_ref()) {
+            let frames = host.frames();
+            made = host.made();
             checker.expect(
                 self.fails || Some(frames.as_slice()) == made.as_ref().map(std::slice::from_ref),
                 || format!("nobody holds a lease, and host keeps steps {frames:?}"),
             );
-            if let Some(part) = made.and_then(|step| host.scan(step)) {
-                contents.merge(part);
+            let frame = host.epoch.zip(made).map(|(epoch, step)| FrameId { epoch, step });
+            if let Some(Ok(Some(part))) = frame.map(|frame| host.scan(frame)) {
+                contents.merge(&part);
             }
         }
-        let leftovers = self.machine.leftovers();
+        let leftovers =
+            self.cluster.map_or(vec!["a coordinator that is down"], |cluster| cluster.leftovers());
         checker.expect(self.fails || leftovers.is_empty(), || format!("left over: {leftovers:?}"));
         match checker.violation.take() {
             Some(violation) => Err(format!("in the end: {violation}")),
             None => Ok(Summary {
                 events: self.events,
-                steps: self.hosts[0].made().map_or(0, |step| step.0 + 1),
+                steps: made.map_or(0, |step| step.0 + 1),
                 tally: std::mem::take(&mut checker.tally),
                 trace: self.trace,
                 contents,
@@ -200,30 +267,35 @@ impl World {
         }
     }
 
-    fn deliver(&mut self, delivery: Delivery) {
+    fn deliver(&mut self, life: u64, delivery: Delivery) {
         self.events += 1;
+        let of_this_life = life == self.wires.borrow().life;
         match delivery {
-            Delivery::Tick | Delivery::ToMachine(_) | Delivery::Report(_)
+            Delivery::Tick
+            | Delivery::ToMachine(_)
+            | Delivery::Report(..)
+            | Delivery::Registration(_)
                 if self.now() < self.paused_until =>
             {
                 let wait = self.paused_until - self.now();
-                self.wires.borrow_mut().after(wait, delivery);
+                self.postpone(life, wait, delivery);
             }
             Delivery::Tick => {
-                self.handle(Event::Ticked);
+                self.happen(Event::Ticked);
                 let mut wires = self.wires.borrow_mut();
                 let tick = Duration::from_micros(wires.rng.random_range(10_000..20_000));
                 wires.after(tick, Delivery::Tick);
             }
+            // Calls end with the process that makes them.
+            Delivery::ToMachine(_) | Delivery::Report(..) | Delivery::Retry(..)
+                if !of_this_life => {}
             Delivery::ToMachine(event) => self.tell_machine(event),
-            Delivery::Report(report) => {
-                let reported = &mut self.reported[report.host.0 as usize];
-                *reported = (*reported).max(report.done);
-                self.handle(Event::Reported(report));
-            }
-            Delivery::ToHost(host, message) => self.tell_host(host, message),
-            Delivery::HostDone(host) => self.host_done(host),
+            Delivery::Report(from, report) => self.reported(from, report),
+            Delivery::Registration(registration) => self.registered(registration),
             Delivery::Retry(host, message) => self.retry(host, message),
+            Delivery::ToHost(..) if !of_this_life && !self.epochs_grow => {}
+            Delivery::ToHost(host, message) => self.tell_host(life, host, message),
+            Delivery::HostDone(host) => self.host_done(host),
             Delivery::ToClient(client, fill) => {
                 fill();
                 self.poll(client);
@@ -231,7 +303,22 @@ impl World {
             Delivery::Crash(client) => self.crash(client),
             Delivery::Arrive(client) => self.arrive(client),
             Delivery::Pause(pause) => self.paused_until = self.now() + pause,
+            Delivery::Registers(host) => self.register(host),
+            Delivery::Kill(host) => self.kill(host),
+            Delivery::Freeze(host, freeze) => self.freeze(host, freeze),
+            Delivery::Fail(host) => self.fail(host),
+            Delivery::Start(host) => self.start(host),
+            Delivery::KillCoordinator => self.kill_coordinator(),
+            Delivery::StartCoordinator => self.start_coordinator(),
         }
+    }
+
+    /// Has something happen later that was set going in some life of the coordinator.
+    fn postpone(&mut self, life: u64, wait: Duration, delivery: Delivery) {
+        let mut wires = self.wires.borrow_mut();
+        let current = std::mem::replace(&mut wires.life, life);
+        wires.after(wait, delivery);
+        wires.life = current;
     }
 
     fn arrive(&mut self, id: ClientId) {
@@ -239,14 +326,20 @@ impl World {
         if client.task.is_some() {
             return;
         }
+        if self.cluster.is_none() {
+            let delay = Duration::from_millis(10);
+            self.wires.borrow_mut().after(delay, Delivery::Arrive(id));
+            return;
+        }
         let session = Session {
             client: id,
-            hosts: self.hosts.len() as u32,
+            hosts: self.processes.len() as u32,
             accounts: self.accounts,
             wires: Rc::clone(&self.wires),
             checker: Rc::clone(&self.checker),
             answers: Rc::clone(&self.answers),
             open: Rc::clone(&client.open),
+            begins_anew: self.registering,
         };
         client.task = Some(live(client.role, session));
         self.poll(id);

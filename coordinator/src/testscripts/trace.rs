@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use stillframe_protocol::{
-    Action, ClusterStatus, Command, Program, Reservation, Retention, Step, TransactionId,
+    Action, ClusterStatus, Command, Program, Reservation, Retention, Standing, Step, TransactionId,
 };
 
+use crate::cluster;
 use crate::machine::{Answer, Effect, Reply, Ticket};
 
 /// Writes down what a machine wants done.
@@ -16,10 +17,20 @@ pub(super) struct Trace<'a> {
 
 impl Trace<'_> {
     /// One line for each effect; what several hosts are told alike is one.
-    pub(super) fn effects(&self, effects: &[Effect]) -> String {
+    pub(super) fn effects(&self, effects: &[cluster::Effect]) -> String {
         let mut lines: Vec<(Vec<u32>, String)> = vec![];
         for effect in effects {
-            let (host, line) = self.effect(effect);
+            let (host, line) = match effect {
+                cluster::Effect::Tell { effect, .. } | cluster::Effect::Answer(effect) => {
+                    self.effect(effect)
+                }
+                cluster::Effect::Stand { ticket, standing } => {
+                    (None, format!("<- {}: {}", self.asked[ticket], stand(standing)))
+                }
+                cluster::Effect::Retire { incarnation, reason } => {
+                    (None, format!("-> process {incarnation}: retire: {reason}"))
+                }
+            };
             match lines.last_mut() {
                 Some((hosts, last)) if host.is_some() && *last == line => hosts.extend(host),
                 _ => lines.push((host.into_iter().collect(), line)),
@@ -49,6 +60,16 @@ impl Trace<'_> {
                 (None, format!("<- {}: {}", self.asked[ticket], reply(answer)))
             }
         }
+    }
+}
+
+fn stand(standing: &Standing) -> String {
+    match standing {
+        Standing::Waits { place: None, reason } => format!("waits: {reason}"),
+        Standing::Waits { place: Some(place), reason } => format!("waits at {place}: {reason}"),
+        Standing::Member { epoch, place } => format!("is host {place} of epoch {epoch}"),
+        Standing::Retires { reason } => format!("retires: {reason}"),
+        Standing::Refused { reason } => format!("is refused: {reason}"),
     }
 }
 

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{CatalogVersion, Entry, Epoch, HostId, LeaseId, Program, Step, TransactionId};
+use crate::{CatalogVersion, Entry, Epoch, FrameId, HostId, LeaseId, Program, Step, TransactionId};
 
 /// Owns the sequence of commands, the leases, the reservations and the catalog's versions.
 ///
@@ -55,12 +55,16 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// until the answer: what was written is remembered back to the oldest leased step, and an
     /// older frame is answered [`Reservation::Changed`].
     ///
+    /// The frame's epoch is that of all that the transaction has reserved and staged; if it isn't
+    /// the epoch that lives, the transaction is lost: [`CoordinatorError::NotReady`], as is
+    /// whoever waits when its epoch ends.
+    ///
     /// One request at a time: another one of the same transaction takes the place of one that
     /// waits. To drop the future gives up waiting; what was got is kept.
     async fn reserve(
         &self,
         transaction: TransactionId,
-        frame: Option<Step>,
+        frame: Option<FrameId>,
         entries: Vec<Entry>,
         timeout: Option<Duration>,
     ) -> Result<Reservation, CoordinatorError>;
@@ -71,9 +75,15 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     ///
     /// With nothing staged anywhere it has changed nothing, and ends at once without a step. To ask
     /// again is answered the same.
+    ///
+    /// The epoch is that of the transaction's frames and of its staged changes. If it ends before
+    /// the changes are part of a step, the answer is [`CoordinatorError::NotReady`]: they have no
+    /// effect. Once they are part of a step that isn't common, and whenever a commit is asked for
+    /// in an epoch that has ended, it is [`CoordinatorError::Unknown`].
     async fn commit(
         &self,
         transaction: TransactionId,
+        epoch: Epoch,
         staged_on: BTreeSet<HostId>,
     ) -> Result<Committed, CoordinatorError>;
 
@@ -107,9 +117,9 @@ pub struct Grant {
 /// A version of the catalog, in a form only front ends read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CatalogSnapshot {
-    /// The version.
+    /// The version; no two catalogs have the same, in no two epochs.
     pub version: CatalogVersion,
-    /// The front ends' own serialised catalog; empty in version 0.
+    /// The front ends' own serialised catalog; empty in an epoch's first version.
     pub bytes: Arc<[u8]>,
 }
 

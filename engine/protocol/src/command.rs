@@ -6,18 +6,20 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CommandNumber, Epoch, Generation, HostId, Program, Step, TransactionId};
+use crate::{CommandNumber, Epoch, Generation, HostId, Incarnation, Program, Step, TransactionId};
 
 /// Makes a host part of an epoch.
 ///
 /// Sent by the coordinator before any command of the epoch. A host that is part of this epoch
-/// already just reports; one that is part of a newer epoch refuses.
+/// already just reports; one that is part of a newer epoch, or of another incarnation, refuses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Activation {
     /// The epoch.
     pub epoch: Epoch,
     /// The host's place.
     pub host: HostId,
+    /// The life of the host's process that is meant.
+    pub incarnation: Incarnation,
     /// How many workers each host runs, by place. All are alike.
     pub workers: Vec<u32>,
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    Activation, Command, Epoch, RelationId, Report, Retention, ScanRequest, ScanStream, Shard,
-    Staging, Step, TransactionId,
+    Activation, Command, Epoch, Incarnation, RelationId, Report, Retention, ScanRequest,
+    ScanStream, Shard, Staging, Step, TransactionId,
 };
 
 /// A process, or a part of one, that runs some of the engine's workers.
@@ -23,6 +23,14 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// Executes a command, or waits for its execution if it is under way, and reports when it is
     /// done. To drop the future doesn't stop the execution.
     async fn execute(&self, command: Arc<Command>) -> Result<Report, HostError>;
+
+    /// Learns that its epoch has ended, or that another process has its place: the process owes to
+    /// replace itself, if it is this incarnation, and to register fresh. A host without a process
+    /// of its own has nothing to do: its coordinator never asks.
+    async fn retire(&self, incarnation: Incarnation, reason: String) -> Result<(), HostError> {
+        let _ = (incarnation, reason);
+        Ok(())
+    }
 
     /// Learns which frames must be kept.
     async fn retain(&self, epoch: Epoch, retention: Retention) -> Result<(), HostError>;

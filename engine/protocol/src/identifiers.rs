@@ -30,6 +30,10 @@ number! {
     Epoch(u64)
 }
 number! {
+    /// One life of a host's process, a random number: whoever starts again has another.
+    Incarnation(u128)
+}
+number! {
     /// The place of a command in the epoch's global sequence, from 0 without gaps.
     CommandNumber(u64)
 }
@@ -56,6 +60,14 @@ number! {
 number! {
     /// A transaction's number, chosen by the client that opens it.
     TransactionId(u128)
+}
+
+impl Epoch {
+    /// The epoch after this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
 }
 
 impl Step {
@@ -103,4 +115,13 @@ impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.host, self.worker)
     }
+}
+
+/// Names one frame: a step of one epoch. A step alone says nothing once epochs have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct FrameId {
+    /// The epoch.
+    pub epoch: Epoch,
+    /// The step.
+    pub step: Step,
 }

@@ -12,6 +12,7 @@
 //!
 //! ```text
 //! coordinator                                host
+//!                                      <-      register(incarnation), if it is a process of its own
 //!   activate(epoch, host, workers)     ->      takes part in this epoch and in no older one
 //!                                      <-      Report: where its next circuit can be reached
 //!   execute(#0 Replace, step 0)        ->      builds the circuit, makes step 0
@@ -19,6 +20,7 @@
 //!   execute(#1 Advance, step 1, [t])   ->      feeds what t has staged, makes step 1
 //!                                      <-      Report: done #1, step 1
 //!   retain(common 1, pinned {0})       ->      may drop every frame but 0 and those from 1 on
+//!   retire(incarnation)                ->      the epoch has ended: replaces itself
 //! ```
 //!
 //! # Obligations
@@ -38,6 +40,7 @@ mod expression;
 mod host;
 mod identifiers;
 mod plan;
+mod registration;
 mod scan;
 mod write;
 
@@ -49,9 +52,10 @@ pub use command::{Action, Activation, Command, Report, Retention};
 pub use expression::{BinaryOperator, Expression, Literal, UnaryOperator};
 pub use host::{Host, HostError, RelationStatistics, RowError, Statistics};
 pub use identifiers::{
-    CatalogVersion, CommandNumber, Epoch, Generation, HostId, LeaseId, RelationId, Shard, Step,
-    TransactionId,
+    CatalogVersion, CommandNumber, Epoch, FrameId, Generation, HostId, Incarnation, LeaseId,
+    RelationId, Shard, Step, TransactionId,
 };
 pub use plan::{Aggregate, AggregateFunction, Fingerprint, Plan, Program, Table, View};
+pub use registration::{Registration, Standing};
 pub use scan::{ScanPart, ScanRequest, ScanStream};
 pub use write::{Changes, Entry, Lockable, Mode, Staging};

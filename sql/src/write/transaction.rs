@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use futures::future::{join, try_join_all};
 use stillframe_protocol::{
-    CoordinatorError, Entry, Epoch, HostError, HostId, Reservation, Staging, Step, TransactionId,
+    CoordinatorError, Entry, Epoch, FrameId, HostError, HostId, Reservation, Staging, Step,
+    TransactionId,
 };
 use uuid::Uuid;
 
@@ -116,8 +117,8 @@ impl Transaction {
     ) -> Result<Reservation, Error> {
         self.has_reserved = true;
         let coordinator = &self.database.coordinator;
-        let step = Some(frame.step());
-        Ok(coordinator.reserve(self.id, step, entries, self.lock_timeout).await?)
+        let frame = Some(FrameId { epoch: frame.epoch(), step: frame.step() });
+        Ok(coordinator.reserve(self.id, frame, entries, self.lock_timeout).await?)
     }
 
     /// Has hosts hold changes until the commit. All changes of one key come in one call.
@@ -152,12 +153,15 @@ impl Transaction {
         if self.staged.is_empty() {
             return Ok(None);
         }
+        let Some(epoch) = self.epoch else {
+            return Err(Error::internal("a transaction commits that has seen no frame"));
+        };
         self.phase = Phase::Sent;
         let _committing = progress.commit();
         let coordinator = Arc::clone(&self.database.coordinator);
         let (id, hosts) = (self.id, self.staged.keys().copied().collect::<BTreeSet<_>>());
         // In a task of its own: who stops waiting doesn't stop it halfway.
-        let commit = tokio::spawn(async move { coordinator.commit(id, hosts).await });
+        let commit = tokio::spawn(async move { coordinator.commit(id, epoch, hosts).await });
         match commit.await {
             Ok(Ok(committed)) => Ok(Some(committed.step)),
             Ok(Err(error)) => {

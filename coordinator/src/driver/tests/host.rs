@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use stillframe_protocol::{
-    Action, Activation, Command, Epoch, Generation, Host, HostError, HostId, RelationId, Report,
-    Retention, RowError, ScanRequest, ScanStream, Staging, Statistics, Step, TransactionId,
+    Action, Activation, Command, Epoch, Generation, Host, HostError, HostId, Incarnation,
+    RelationId, Report, Retention, RowError, ScanRequest, ScanStream, Staging, Statistics, Step,
+    TransactionId,
 };
 use tokio::sync::watch;
 
@@ -29,6 +30,7 @@ pub(super) struct State {
     pub(super) retention: Retention,
     pub(super) frames: BTreeSet<Step>,
     pub(super) unstaged: Vec<TransactionId>,
+    pub(super) retired: Option<Incarnation>,
     /// So many calls more don't reach it.
     pub(super) unreachable: u32,
     /// What it answers every command with.
@@ -111,6 +113,12 @@ impl Host for FakeHost {
         }
         state.execute(&command);
         Ok(state.report(command.epoch))
+    }
+
+    async fn retire(&self, incarnation: Incarnation, _: String) -> Result<(), HostError> {
+        self.reach()?;
+        self.state().retired = Some(incarnation);
+        Ok(())
     }
 
     async fn retain(&self, _: Epoch, retention: Retention) -> Result<(), HostError> {

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use stillframe_protocol::{Committed, CoordinatorError, TransactionId};
 
 use super::super::effect::Answers;
-use super::super::{Defect, Effect, Reply, Ticket};
+use super::super::{Effect, Reply, Ticket, breaks};
 use super::outcomes::Outcome;
-use super::{Moment, Phase, Transaction, Transactions};
+use super::{Moment, Phase, Transaction, Transactions, Waiting};
 
 impl Transactions {
     /// Whether a transaction can't be written to any more: it has ended or is about to.
@@ -22,17 +22,18 @@ impl Transactions {
     /// Answers a commit, or a change of the catalog, if it was asked for before; false if not.
     pub(in super::super) fn repeats(
         &mut self,
+        moment: Moment,
         transaction: TransactionId,
         ticket: Ticket,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        if let Some(Transaction { phase: Phase::Committed(tickets), .. }) =
+        if let Some(Transaction { phase: Phase::Committed(waiting), .. }) =
             self.open.get_mut(&transaction)
         {
-            if self.defect.is(Defect::CommitsTwice) {
+            if breaks!(self.defect, CommitsTwice) {
                 return false;
             }
-            tickets.push(ticket);
+            waiting.push(Waiting { ticket, since: moment.now });
             return true;
         }
         match self.outcomes.get(transaction) {
@@ -55,9 +56,10 @@ impl Transactions {
         ticket: Ticket,
         effects: &mut Vec<Effect>,
     ) {
+        let waiting = Waiting { ticket, since: moment.now };
         let closed = CoordinatorError::UnknownTransaction;
         let runnable = self.stop_reserving(moment, transaction, Some(closed), effects);
-        self.open.entry(transaction).or_default().phase = Phase::Committed(vec![ticket]);
+        self.open.entry(transaction).or_default().phase = Phase::Committed(vec![waiting]);
         self.run(moment, runnable, effects);
     }
 
@@ -101,7 +103,7 @@ impl Transactions {
         effects: &mut Vec<Effect>,
     ) -> bool {
         let undoes =
-            self.defect.is(Defect::AbortsCommitted) && self.outcomes.get(transaction).is_none();
+            breaks!(self.defect, AbortsCommitted) && self.outcomes.get(transaction).is_none();
         if self.has_ended(transaction) && !undoes {
             return false;
         }
@@ -112,26 +114,26 @@ impl Transactions {
         true
     }
 
-    /// Answers everybody with the same error, and forgets everything.
+    /// Answers everybody with an error, and forgets everything.
     pub(in super::super) fn refuse_all(
         &mut self,
-        error: &CoordinatorError,
+        error: impl Fn(TransactionId) -> CoordinatorError,
         effects: &mut Vec<Effect>,
     ) {
-        for transaction in std::mem::replace(self, Self::new(self.defect)).open.into_values() {
+        for (id, transaction) in std::mem::replace(self, Self::new(self.defect)).open {
             let tickets = match transaction.phase {
                 Phase::Open => vec![],
                 Phase::Reserving(reserving) => vec![reserving.ticket],
-                Phase::Committed(tickets) => tickets,
+                Phase::Committed(waiting) => waiting.iter().map(|waiting| waiting.ticket).collect(),
             };
             for ticket in tickets {
-                effects.answer(ticket, Err(error.clone()));
+                effects.answer(ticket, Err(error(id)));
             }
         }
     }
 
     /// Ends a transaction that isn't reserving; returns who need wait no longer.
-    fn end(
+    pub(super) fn end(
         &mut self,
         moment: Moment,
         transaction: TransactionId,
@@ -140,11 +142,11 @@ impl Transactions {
     ) -> Vec<TransactionId> {
         self.set_frame(transaction, None);
         self.outcomes.insert(transaction, outcome);
-        if let Some(Transaction { phase: Phase::Committed(tickets), .. }) =
+        if let Some(Transaction { phase: Phase::Committed(waiting), .. }) =
             self.open.remove(&transaction)
             && let Outcome::Committed(step) = outcome
         {
-            for ticket in tickets {
+            for Waiting { ticket, .. } in waiting {
                 effects.answer(ticket, Ok(Reply::Committed(Committed { step })));
             }
         }

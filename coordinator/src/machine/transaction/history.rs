@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use stillframe_protocol::{Entry, Lockable, Mode, RelationId, Step};
 
-use super::super::Defect;
+use super::super::{Defect, breaks};
 
 /// The last writes above the floor.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl History {
     ///
     /// Who held a relation shared may have inserted rows that no key stands for.
     pub(super) fn record(&mut self, step: Step, entries: impl Iterator<Item = Entry>) {
-        if self.defect.is(Defect::ForgetsHistory) {
+        if breaks!(self.defect, ForgetsHistory) {
             return;
         }
         let written = self.by_step.entry(step).or_default();
@@ -82,7 +82,7 @@ impl History {
             Lockable::Relation(relation) => {
                 self.relations.get(&relation).and_then(|writes| match entry.mode {
                     Mode::Shared => writes.whole,
-                    Mode::Exclusive if self.defect.is(Defect::ForgetsKeys) => writes.whole,
+                    Mode::Exclusive if breaks!(self.defect, ForgetsKeys) => writes.whole,
                     Mode::Exclusive => writes.any,
                 })
             }
@@ -94,12 +94,12 @@ impl History {
     /// Forgets what every frame from this step on shows.
     pub(super) fn trim(&mut self, floor: Step) {
         let floor = floor.max(self.floor);
-        if !self.defect.is(Defect::TrimsTooMuch) {
+        if !breaks!(self.defect, TrimsTooMuch) {
             self.floor = floor;
         }
         while let Some(oldest) = self.by_step.first_entry() {
             let step = *oldest.key();
-            if step > floor || self.defect.is(Defect::NeverForgets) {
+            if step > floor || breaks!(self.defect, NeverForgets) {
                 break;
             }
             for lockable in oldest.remove() {

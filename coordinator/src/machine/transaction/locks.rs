@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use stillframe_protocol::{Entry, Lockable, Mode, Step, TransactionId};
 
-use super::super::Defect;
+use super::super::{Defect, breaks};
 
 /// All reservations.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Locks {
             return Acquired::Held;
         }
         let waiter = Waiter { transaction, mode };
-        let in_turn = lock.queue.is_empty() || held.is_some() || self.defect.is(Defect::Overtakes);
+        let in_turn = lock.queue.is_empty() || held.is_some() || breaks!(self.defect, Overtakes);
         if in_turn && self.admits(lockable, waiter) {
             self.hold(lockable, waiter, common);
             return Acquired::Held;
@@ -100,7 +100,7 @@ impl Locks {
         };
         self.locks.entry(lockable).or_default().queue.insert(place, waiter);
         self.waiting.insert(transaction, (lockable, place));
-        if !self.defect.is(Defect::IgnoresDeadlocks) && self.waits_for_itself(transaction) {
+        if !breaks!(self.defect, IgnoresDeadlocks) && self.waits_for_itself(transaction) {
             self.leave_queue(transaction);
             return Acquired::Deadlock;
         }
@@ -113,7 +113,7 @@ impl Locks {
         transaction: TransactionId,
         common: Step,
     ) -> Vec<TransactionId> {
-        if self.defect.is(Defect::KeepsPlace) {
+        if breaks!(self.defect, KeepsPlace) {
             return vec![];
         }
         let mut admitted = vec![];
@@ -189,7 +189,7 @@ impl Locks {
     /// Whether the holders leave room for a waiter.
     fn admits(&self, lockable: Lockable, waiter: Waiter) -> bool {
         let Some(lock) = self.locks.get(&lockable) else { return true };
-        if self.defect.is(Defect::SharesExclusively) && waiter.mode == Mode::Exclusive {
+        if breaks!(self.defect, SharesExclusively) && waiter.mode == Mode::Exclusive {
             return lock.holders.values().all(|held| *held == Mode::Shared);
         }
         match waiter.mode {

@@ -22,6 +22,7 @@ impl Transactions {
         effects: &mut Vec<Effect>,
     ) {
         let Reserve { transaction, frame, entries, timeout } = request;
+        let (since, frame) = (moment.now, frame.map(|frame| frame.step));
         if self.has_ended(transaction) {
             effects.answer(ticket, Err(CoordinatorError::UnknownTransaction));
             return;
@@ -36,7 +37,7 @@ impl Transactions {
         self.tickets.insert(ticket, transaction);
         let entries = strongest(entries);
         self.open.entry(transaction).or_default().phase =
-            Phase::Reserving(Reserving { ticket, frame, entries, next: 0, deadline });
+            Phase::Reserving(Reserving { ticket, since, frame, entries, next: 0, deadline });
         runnable.push_back(transaction);
         self.run(moment, runnable, effects);
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stillframe_protocol::{
-    Action, CatalogSnapshot, Command, Grant, Retention, Step, TransactionId,
+    Action, CatalogSnapshot, CatalogVersion, Command, Grant, Retention, Step, TransactionId,
 };
 
 use super::super::bank::{BALANCE, Contents, Write};
@@ -74,6 +74,17 @@ impl History {
             self.aborted.insert(transaction);
         }
         aborted
+    }
+
+    /// The transaction has no effect.
+    pub(super) fn never_enters(&mut self, transaction: TransactionId) {
+        self.aborted.insert(transaction);
+    }
+
+    /// Whether a catalog of this version was shown.
+    pub(super) fn knows_catalog(&self, version: CatalogVersion) -> bool {
+        let first = self.catalogs.keys().next().copied();
+        first.is_some_and(|first| first >> 32 == version.0 >> 32)
     }
 
     /// The step that a transaction has entered.

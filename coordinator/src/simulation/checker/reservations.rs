@@ -53,6 +53,12 @@ impl Reservations {
         Ok(())
     }
 
+    /// Nobody holds anything any more; who still waits wants it of the next epoch.
+    pub(super) fn epoch_ended(&mut self) {
+        self.held.clear();
+        self.unsure.clear();
+    }
+
     /// A transaction holds nothing any more.
     pub(super) fn ended(&mut self, transaction: TransactionId) {
         self.held.remove(&transaction);

@@ -94,7 +94,7 @@ async fn change(
         match session.ask(Request::Change(change)).await {
             Ok(Reply::Committed(Committed { step })) => {
                 *session.open.borrow_mut() = None;
-                session.checker.borrow_mut().defined(item, present, step);
+                session.checker.borrow_mut().defined(head.version, item, present, step);
                 return Ok(());
             }
             Err(CoordinatorError::CatalogChanged) => {}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use stillframe_protocol::{Entry, Mode, Reservation, Step, TransactionId};
+use stillframe_protocol::{Entry, Epoch, FrameId, Mode, Reservation, TransactionId};
 
 use super::super::bank::{ACCOUNTS, Contents, NOTES, Write, account, whole};
 use super::super::session::{Held, Over, Session};
@@ -24,6 +24,8 @@ struct Writing<'a> {
     isolation: Isolation,
     timeout: Option<Duration>,
     lease: Option<Held>,
+    /// The epoch of its frames.
+    epoch: Option<Epoch>,
 }
 
 /// Moves money between two accounts in each of up to three statements.
@@ -111,7 +113,7 @@ impl<'a> Writing<'a> {
             0 => Some(Duration::from_millis(session.random(50))),
             _ => None,
         };
-        Self { session, transaction: session.begin(), isolation, timeout, lease: None }
+        Self { session, transaction: session.begin(), isolation, timeout, lease: None, epoch: None }
     }
 
     /// Reserves entries and returns a frame that shows them as they are; none if the transaction
@@ -120,13 +122,13 @@ impl<'a> Writing<'a> {
         let session = self.session;
         loop {
             let lease = self.frame().await?;
-            let step = lease.grant.step;
-            let Some(contents) = session.read(lease).await else {
+            let frame = lease.frame();
+            let Some(contents) = session.read(lease).await? else {
                 self.abort();
                 return Ok(None);
             };
             session.think(2).await;
-            match self.reserve(Some(step), entries.clone()).await? {
+            match self.reserve(Some(frame), entries.clone()).await? {
                 None => return Ok(None),
                 Some(Reservation::Granted) => return Ok(Some(contents)),
                 Some(Reservation::Changed(_)) if self.isolation == Isolation::RepeatableRead => {
@@ -151,13 +153,20 @@ impl<'a> Writing<'a> {
                 lease
             }
         };
+        let epoch = lease.grant.epoch;
+        if *self.epoch.get_or_insert(epoch) != epoch {
+            // What it has seen and reserved is gone with its epoch.
+            self.session.abort(self.transaction);
+            self.session.release(&lease);
+            return Err(Over);
+        }
         Ok(self.lease.insert(lease))
     }
 
     /// Reserves; none if the transaction had to be aborted.
     async fn reserve(
         &mut self,
-        frame: Option<Step>,
+        frame: Option<FrameId>,
         entries: Vec<Entry>,
     ) -> Result<Option<Reservation>, Over> {
         let timeout = self.timeout;
@@ -176,7 +185,8 @@ impl<'a> Writing<'a> {
     }
 
     async fn commit(mut self, writes: Vec<Write>) -> Result<(), Over> {
-        self.session.commit(self.transaction, writes).await?;
+        let Some(epoch) = self.epoch else { return Ok(()) };
+        self.session.commit(self.transaction, epoch, writes).await?;
         self.end();
         Ok(())
     }

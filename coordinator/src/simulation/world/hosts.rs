@@ -3,70 +3,116 @@
 use std::time::Duration;
 
 use rand::Rng;
-use stillframe_protocol::HostId;
+use stillframe_protocol::Incarnation;
 
 use super::super::host::Heard;
 use super::super::session::fill;
-use super::super::wires::{Delivery, ToHost};
+use super::super::wires::{Delivery, NotThere, ToHost};
 use super::World;
 
 impl World {
-    pub(super) fn tell_host(&mut self, id: HostId, message: ToHost) {
-        let host = &mut self.hosts[id.0 as usize];
-        let mut wires = self.wires.borrow_mut();
+    pub(super) fn tell_host(&mut self, life: u64, to: Incarnation, message: ToHost) {
+        let Some(machine) = self.machine_of(to) else {
+            self.unreachable(message);
+            return;
+        };
+        let now = self.now();
+        let frozen_until = self.processes[machine].frozen_until;
+        if frozen_until > now {
+            self.postpone(life, frozen_until - now, Delivery::ToHost(to, message));
+            return;
+        }
         match message {
-            ToHost::Activate(activation) => {
-                let report = host.activate(&activation);
-                wires.send_report(report);
-            }
+            ToHost::Retire => self.replace(machine),
+            ToHost::Stand(standing) => self.stand(machine, &standing),
+            message => self.tell_engine(machine, message),
+        }
+    }
+
+    fn tell_engine(&mut self, machine: usize, message: ToHost) {
+        let Some(host) = &mut self.processes[machine].host else { return };
+        let mut wires = self.wires.borrow_mut();
+        let mut checker = self.checker.borrow_mut();
+        match message {
+            ToHost::Activate(activation) => match host.activate(&activation) {
+                Ok(Some(report)) => wires.send_report(host.incarnation, &report),
+                Ok(None) => {}
+                Err(violation) => checker.check(Err(violation)),
+            },
             ToHost::Execute(command) => match host.execute(&command) {
                 Ok(Heard::Begins) => {
                     let mut takes = Duration::from_micros(wires.rng.random_range(100..2_000));
                     if wires.goes_wrong(|faults| faults.slowness) {
                         takes += Duration::from_millis(wires.rng.random_range(5..80));
                     }
-                    wires.after(takes, Delivery::HostDone(id));
+                    wires.after(takes, Delivery::HostDone(host.incarnation));
                 }
-                Ok(Heard::Executes) => {}
-                Ok(Heard::Done(report)) => wires.send_report(report),
-                Err(violation) => self.checker.borrow_mut().check(Err(violation)),
+                Ok(Heard::Executes | Heard::TooLate) => {}
+                Ok(Heard::Done(report)) => wires.send_report(host.incarnation, &report),
+                Err(violation) => checker.check(Err(violation)),
             },
-            ToHost::Retain(retention) => host.retain(&retention),
-            ToHost::Unstage(transaction) => host.unstage(transaction),
-            ToHost::Stage(transaction, writes, client, slot) => {
-                host.stage(transaction, writes);
-                wires.send(Delivery::ToClient(client, fill(&slot, ())));
+            ToHost::Retain(epoch, retention) => host.retain(epoch, &retention),
+            ToHost::Unstage(epoch, transaction) => host.unstage(epoch, transaction),
+            ToHost::Stage(epoch, transaction, writes, client, slot) => {
+                let staged = host.stage(epoch, transaction, writes);
+                wires.send(Delivery::ToClient(client, fill(&slot, staged)));
             }
-            ToHost::Scan { lease, step, client, slot } => {
-                let contents = host.scan(step).cloned();
-                if contents.is_none() {
-                    self.checker.borrow_mut().frame_gone(wires.now, lease, step);
+            ToHost::Scan { lease, frame, client, slot } => {
+                let contents = host.scan(frame);
+                if let Ok(None) = contents {
+                    checker.frame_gone(wires.now, lease, frame);
                 }
                 wires.send(Delivery::ToClient(client, fill(&slot, contents)));
             }
+            ToHost::Retire | ToHost::Stand(_) => {}
         }
-        self.checker.borrow_mut().keeps(wires.now, id, &host.frames());
+        checker.keeps(wires.now, host.epoch, host.id, &host.frames());
     }
 
-    pub(super) fn host_done(&mut self, id: HostId) {
-        let host = &mut self.hosts[id.0 as usize];
+    /// A message finds nobody. Clients are told so; all else is tried again, or isn't owed any more.
+    fn unreachable(&mut self, message: ToHost) {
+        let mut wires = self.wires.borrow_mut();
+        match message {
+            ToHost::Stage(.., client, slot) => {
+                wires.send(Delivery::ToClient(client, fill(&slot, false)));
+            }
+            ToHost::Scan { client, slot, .. } => {
+                wires.send(Delivery::ToClient(client, fill(&slot, Err(NotThere))));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn host_done(&mut self, id: Incarnation) {
+        let Some(machine) = self.machine_of(id) else { return };
+        let now = self.now();
+        let process = &mut self.processes[machine];
+        let mut wires = self.wires.borrow_mut();
+        if process.frozen_until > now {
+            wires.after(process.frozen_until - now, Delivery::HostDone(id));
+            return;
+        }
+        let Some(host) = &mut process.host else { return };
         let mut checker = self.checker.borrow_mut();
         match host.finish() {
             Ok(report) => {
-                checker.made(id, host.made());
-                self.wires.borrow_mut().send_report(report);
+                checker.made(host.epoch, host.id, host.made());
+                wires.send_report(id, &report);
             }
             Err(violation) => checker.check(Err(violation)),
         }
     }
 
     /// Makes a call again that may have been lost. Commands until they are reported; notices once
-    /// more, which may be long after the next one.
-    pub(super) fn retry(&mut self, id: HostId, message: ToHost) {
-        let reported = self.reported[id.0 as usize];
+    /// more, which may be long after the next one. Nothing to who has retired.
+    pub(super) fn retry(&mut self, id: Incarnation, message: ToHost) {
+        if self.retired.contains(&id) {
+            return;
+        }
+        let reported = self.reported.get(&id).copied();
         let mut wires = self.wires.borrow_mut();
         match &message {
-            ToHost::Execute(command) if reported >= Some(command.number) => {}
+            ToHost::Execute(command) if reported.flatten() >= Some(command.number) => {}
             ToHost::Activate(_) if reported.is_some() => {}
             ToHost::Execute(_) | ToHost::Activate(_) => wires.send_to_host(id, message),
             _ => wires.send(Delivery::ToHost(id, message)),

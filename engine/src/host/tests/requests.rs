@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use stillframe_protocol::{
-    Action, Activation, Command, CommandNumber, Epoch, Host as _, HostError, HostId, Program,
-    RelationId, Retention, ScanRequest, Staging, Step, TransactionId,
+    Action, Activation, Command, CommandNumber, Epoch, Host as _, HostError, HostId, Incarnation,
+    Program, RelationId, Retention, ScanRequest, Staging, Step, TransactionId,
 };
 
 use super::world::*;
@@ -72,7 +72,12 @@ async fn gaps_and_changed_commands_are_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_epochs_are_refused() {
     let host = LocalHost::start(options()).unwrap();
-    let activation = |epoch, workers| Activation { epoch: Epoch(epoch), host: HostId(0), workers };
+    let activation = |epoch, workers| Activation {
+        epoch: Epoch(epoch),
+        host: HostId(0),
+        incarnation: Incarnation(0),
+        workers,
+    };
     let statistics = host.statistics(Epoch(5), Step(0)).await;
     assert!(matches!(statistics, Err(HostError::WrongEpoch { current: None, .. })));
 
