@@ -23,15 +23,18 @@ mod tests;
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::common::Result;
+use arrow::datatypes::{DataType, Field};
+use datafusion::common::{Column, Result};
 use datafusion::execution::registry::{FunctionRegistry, MemoryFunctionRegistry};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
+use datafusion::logical_expr::expr::{FieldMetadata, ScalarFunction};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 
 pub(crate) use syntax::rewrite;
 
+use crate::Type;
 use crate::settings::Settings;
 use crate::types::Types;
 use crate::{Frame, system};
@@ -115,5 +118,34 @@ pub(crate) fn register_scoped(state: &mut SessionState, frame: &Arc<Frame>, sett
 
 /// Settles all types of a plan. To settle them again changes nothing.
 pub(crate) fn analyze(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
-    state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})
+    let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    shown(state, plan)
+}
+
+/// The plan with names in place of the OIDs that a client would otherwise be shown.
+fn shown(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_hidden = |field: &Field| {
+        field.data_type() == &DataType::Int64
+            && Type::of(field).is_some_and(|kind| kind.is_name_of_object())
+    };
+    if !plan.schema().fields().iter().any(|field| is_hidden(field)) {
+        return Ok(plan);
+    }
+    let columns = plan.schema().iter().map(|(relation, field)| {
+        let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+        let kind = Type::of(field).filter(|_| is_hidden(field));
+        let Some(kind) = kind else { return column };
+        let Some(out) = state.scalar_functions().get(&format!("{kind} out")) else {
+            return column;
+        };
+        let shown = ScalarFunction::new_udf(Arc::clone(out), vec![column]);
+        let metadata = FieldMetadata::from(field.as_ref());
+        Expr::ScalarFunction(shown).alias_qualified_with_metadata(
+            relation.cloned(),
+            field.name(),
+            Some(metadata),
+        )
+    });
+    let columns = columns.collect::<Vec<_>>();
+    LogicalPlanBuilder::from(plan).project(columns)?.build()
 }

@@ -174,6 +174,14 @@ impl Type {
         })
     }
 
+    /// Whether it is one of the types that are OIDs and show as names.
+    pub(crate) fn is_name_of_object(&self) -> bool {
+        matches!(
+            self,
+            Self::Regclass | Self::Regtype | Self::Regproc | Self::Regnamespace | Self::Regrole
+        )
+    }
+
     /// Bytes of a value in PostgreSQL; -1 if they vary.
     pub fn length(&self) -> i16 {
         match self {

@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Span;
 
 use crate::text::MAX_PRECISION;
-use crate::{Error, SqlState};
+use crate::{Error, SqlState, Type};
 
 /// Rewrites a query, a statement or an expression in place.
 pub(crate) fn rewrite(tree: &mut impl VisitMut) -> Result<(), Error> {
@@ -125,6 +125,12 @@ impl Rewriter {
                 *expr = call("timezone", vec![zone, timestamp]);
             }
             Expr::Interval(interval) => *expr = interval_cast(interval)?,
+            Expr::Cast { expr: operand, data_type, array: false, format: None, .. } => {
+                if let Some(name) = name_cast(operand, data_type) {
+                    let operand = std::mem::replace(operand.as_mut(), Expr::value(Value::Null));
+                    *expr = call(&name, vec![operand]);
+                }
+            }
             Expr::Function(function) => {
                 strip_catalog(&mut function.name);
                 untype_frame(function);
@@ -282,6 +288,28 @@ fn untype_frame(function: &mut Function) {
         }
     }
     window.order_by.iter_mut().for_each(|order| untype(&mut order.expr));
+}
+
+/// The function that a cast to or from a type of names is: `'t'::regclass` is `"regclass in"('t')`,
+/// and that `::text` is `"regclass out"` of it.
+fn name_cast(operand: &Expr, data_type: &DataType) -> Option<String> {
+    let kind = Type::of_syntax(data_type).ok()?;
+    if kind.is_name_of_object() {
+        // What is unknown takes its type later.
+        let is_parameter =
+            matches!(operand, Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }));
+        return (!is_parameter).then(|| format!("{kind} in"));
+    }
+    if !matches!(kind, Type::Text | Type::Varchar(_) | Type::Name) {
+        return None;
+    }
+    let mut operand = operand;
+    while let Expr::Nested(inner) = operand {
+        operand = inner;
+    }
+    let Expr::Function(function) = operand else { return None };
+    let name = function.name.0.first()?.as_ident()?.value.clone();
+    Some(format!("{} out", name.strip_suffix(" in").filter(|name| name.starts_with("reg"))?))
 }
 
 /// `pg_catalog.f` as `f`.

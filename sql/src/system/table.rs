@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, BooleanBuilder, Float32Builder, Int16Builder, Int32Builder, Int64Builder,
-    StringBuilder, TimestampMicrosecondBuilder, new_null_array,
+    ListBuilder, StringBuilder, TimestampMicrosecondBuilder, new_null_array,
 };
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::{MemTable, TableProvider};
@@ -21,6 +22,8 @@ pub(super) enum Cell {
     Text(String),
     /// Microseconds since 1970-01-01 UTC.
     Time(i64),
+    /// An array of integers.
+    List(Vec<i64>),
 }
 
 impl From<bool> for Cell {
@@ -171,6 +174,21 @@ fn array(data_type: &DataType, place: usize, rows: &[Vec<Cell>]) -> ArrayRef {
                 });
             }
             Arc::new(builder.finish().with_timezone_opt(zone.clone()))
+        }
+        DataType::List(field) => {
+            let mut builder = ListBuilder::new(Int64Builder::new());
+            for cell in cells {
+                builder.append_option(match cell {
+                    Cell::List(values) => Some(values.iter().copied().map(Some)),
+                    _ => None,
+                });
+            }
+            let wide: ArrayRef = Arc::new(builder.finish());
+            match field.data_type() {
+                DataType::Int64 => wide,
+                DataType::Int16 => cast(&wide, data_type).expect("numbers of columns are small"),
+                _ => new_null_array(data_type, rows.len()),
+            }
         }
         other => new_null_array(other, rows.len()),
     }

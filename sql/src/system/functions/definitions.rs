@@ -1,0 +1,300 @@
+//! What each function answers.
+
+use std::sync::LazyLock;
+
+use datafusion::common::ScalarValue;
+
+use super::Answer::{Of, Try};
+use super::names::{self, is_visible};
+use super::{Definition, Scope, integer, oid, text};
+use crate::system::{OWNER, OWNER_OID, pg_catalog};
+use crate::{DATABASE_NAME, Error, RelationKind, SqlState, Type};
+
+/// All functions.
+pub(super) fn all() -> &'static [Definition] {
+    static ALL: LazyLock<Vec<Definition>> = LazyLock::new(|| {
+        let mut all = objects();
+        all.extend(session());
+        all.extend(names_and_oids());
+        all.extend(sizes());
+        let privileges = PRIVILEGES.iter();
+        all.extend(privileges.map(|name| of(name, Type::Boolean, |_, _| Some(true.into()))));
+        let visible = VISIBLE.iter();
+        all.extend(visible.map(|name| of(name, Type::Boolean, |_, _| Some(true.into()))));
+        all.extend(UNKNOWN_TEXTS.iter().map(|name| of(name, Type::Text, |_, _| None)));
+        all
+    });
+    &ALL
+}
+
+/// Everybody may do everything.
+const PRIVILEGES: &[&str] = &[
+    "has_any_column_privilege",
+    "has_column_privilege",
+    "has_database_privilege",
+    "has_function_privilege",
+    "has_language_privilege",
+    "has_schema_privilege",
+    "has_sequence_privilege",
+    "has_server_privilege",
+    "has_table_privilege",
+    "has_tablespace_privilege",
+    "has_type_privilege",
+    "pg_has_role",
+];
+
+/// There is only one object of each such name.
+const VISIBLE: &[&str] = &[
+    "pg_collation_is_visible",
+    "pg_conversion_is_visible",
+    "pg_function_is_visible",
+    "pg_opclass_is_visible",
+    "pg_operator_is_visible",
+    "pg_opfamily_is_visible",
+    "pg_statistics_obj_is_visible",
+    "pg_ts_config_is_visible",
+    "pg_ts_dict_is_visible",
+    "pg_type_is_visible",
+];
+
+/// What they would describe can't be created.
+const UNKNOWN_TEXTS: &[&str] = &[
+    "col_description",
+    "obj_description",
+    "pg_get_expr",
+    "pg_get_function_arguments",
+    "pg_get_function_identity_arguments",
+    "pg_get_function_result",
+    "pg_get_functiondef",
+    "pg_get_partition_constraintdef",
+    "pg_get_partkeydef",
+    "pg_get_ruledef",
+    "pg_get_serial_sequence",
+    "pg_get_statisticsobjdef",
+    "pg_get_statisticsobjdef_columns",
+    "pg_get_triggerdef",
+    "pg_tablespace_location",
+    "shobj_description",
+];
+
+fn of(
+    name: &'static str,
+    returns: Type,
+    answer: fn(&Scope, &[ScalarValue]) -> Option<ScalarValue>,
+) -> Definition {
+    Definition { name, returns, answer: Of(answer) }
+}
+
+fn texted(text: impl Into<String>) -> Option<ScalarValue> {
+    Some(ScalarValue::Utf8(Some(text.into())))
+}
+
+fn objects() -> Vec<Definition> {
+    vec![
+        of("pg_table_is_visible", Type::Boolean, |scope, a| {
+            Some(is_visible(scope, oid(a.first()?)?)?.into())
+        }),
+        of("pg_relation_is_publishable", Type::Boolean, |_, _| Some(false.into())),
+        of("pg_is_other_temp_schema", Type::Boolean, |_, _| Some(false.into())),
+        of("pg_get_userbyid", Type::Name, |_, a| {
+            let owner = integer(a.first()?)?;
+            if owner == i64::from(OWNER_OID) {
+                return texted(OWNER);
+            }
+            texted(format!("unknown (OID={owner})"))
+        }),
+        of("format_type", Type::Text, |_, a| {
+            let modifier = a.get(1).and_then(integer).unwrap_or(-1);
+            texted(format_type(integer(a.first()?)?, modifier))
+        }),
+        of("pg_get_viewdef", Type::Text, |scope, a| match &scope.relation(a)?.kind {
+            RelationKind::View { query, .. } | RelationKind::MaterializedView { query, .. } => {
+                texted(format!(" {query};"))
+            }
+            RelationKind::Table { .. } => None,
+        }),
+        of("pg_get_indexdef", Type::Text, |scope, a| {
+            let (relation, key) = pg_catalog::index_of(&scope.catalog, oid(a.first()?)?)?;
+            match a.get(1).and_then(integer) {
+                None | Some(0) => texted(pg_catalog::index_definition(relation, key)),
+                Some(place) => {
+                    let column = *key.get(usize::try_from(place - 1).ok()?)?;
+                    texted(crate::names::quote(&relation.columns[column].name))
+                }
+            }
+        }),
+        of("pg_get_constraintdef", Type::Text, |scope, a| {
+            let (relation, key) = pg_catalog::constraint_of(&scope.catalog, oid(a.first()?)?)?;
+            texted(format!("PRIMARY KEY ({})", pg_catalog::key_columns(relation, key)))
+        }),
+        of("pg_encoding_to_char", Type::Name, |_, a| {
+            texted(if integer(a.first()?)? == pg_catalog::UTF8 { "UTF8" } else { "" })
+        }),
+        of("pg_char_to_encoding", Type::Integer, |_, a| {
+            let is_utf8 = text(a.first()?)?.to_ascii_uppercase().replace('-', "") == "UTF8";
+            Some(ScalarValue::Int32(Some(if is_utf8 { pg_catalog::UTF8 as i32 } else { -1 })))
+        }),
+    ]
+}
+
+fn session() -> Vec<Definition> {
+    let schemas = Type::Array(Box::new(Type::Name));
+    vec![
+        of("current_schema", Type::Name, |scope, _| {
+            let path = scope.settings.search_path();
+            texted(path.into_iter().find(|name| scope.catalog.schemas.contains_key(name))?)
+        }),
+        of("current_schemas", schemas, |scope, a| {
+            let is_full = a.first().is_some_and(|full| full == &ScalarValue::Boolean(Some(true)));
+            let implicit = is_full.then(|| "pg_catalog".to_owned());
+            let path = scope.settings.search_path().into_iter();
+            let path = path.filter(|name| scope.catalog.schemas.contains_key(name));
+            let path: Vec<_> = implicit
+                .into_iter()
+                .chain(path)
+                .map(|name| ScalarValue::Utf8(Some(name)))
+                .collect();
+            let data_type = Type::Name.arrow();
+            Some(ScalarValue::List(ScalarValue::new_list_nullable(&path, &data_type)))
+        }),
+        of("current_database", Type::Name, |_, _| texted(DATABASE_NAME)),
+        of("current_catalog", Type::Name, |_, _| texted(DATABASE_NAME)),
+        of("current_user", Type::Name, |scope, _| texted(scope.settings.user())),
+        of("current_role", Type::Name, |scope, _| texted(scope.settings.user())),
+        of("session_user", Type::Name, |scope, _| texted(scope.settings.user())),
+        of("user", Type::Name, |scope, _| texted(scope.settings.user())),
+        of("version", Type::Text, |_, _| {
+            texted(format!("PostgreSQL {} on Stillframe", crate::SERVER_VERSION))
+        }),
+        Definition {
+            name: "current_setting",
+            returns: Type::Text,
+            answer: Try(|scope, a| {
+                let Some(name) = a.first().and_then(text) else { return Ok(None) };
+                let may_miss = a.get(1) == Some(&ScalarValue::Boolean(Some(true)));
+                match scope.settings.get(name) {
+                    Ok(value) => Ok(texted(value)),
+                    Err(error) if may_miss && error.state == SqlState::UNDEFINED_OBJECT => Ok(None),
+                    Err(error) => Err(error),
+                }
+            }),
+        },
+        of("stillframe.current_step", Type::BigInt, |scope, _| {
+            Some(i64::try_from(scope.step.0).ok()?.into())
+        }),
+        of("pg_client_encoding", Type::Name, |_, _| texted("UTF8")),
+        of("pg_backend_pid", Type::Integer, |_, _| {
+            // Connections have no process of their own.
+            Some(ScalarValue::Int32(i32::try_from(std::process::id()).ok()))
+        }),
+        of("pg_is_in_recovery", Type::Boolean, |_, _| Some(false.into())),
+        of("pg_my_temp_schema", Type::Oid, |_, _| Some(0i64.into())),
+        of("inet_server_addr", Type::Text, |_, _| None),
+        of("inet_server_port", Type::Integer, |_, _| None),
+        of("inet_client_addr", Type::Text, |_, _| None),
+        of("inet_client_port", Type::Integer, |_, _| None),
+    ]
+}
+
+/// The casts to and from the types of names are functions of these names.
+fn names_and_oids() -> Vec<Definition> {
+    macro_rules! names {
+        ($($kind:ident, $read:literal, $write:literal;)*) => {
+            vec![$(
+                Definition {
+                    name: $read,
+                    returns: Type::$kind,
+                    answer: Try(|scope, a| read(scope, &Type::$kind, a)),
+                },
+                of($write, Type::Text, |scope, a| {
+                    texted(names::write(scope, &Type::$kind, oid(a.first()?)?))
+                }),
+            )*]
+        };
+    }
+    let mut all = names! {
+        Regclass, "regclass in", "regclass out";
+        Regtype, "regtype in", "regtype out";
+        Regproc, "regproc in", "regproc out";
+        Regnamespace, "regnamespace in", "regnamespace out";
+        Regrole, "regrole in", "regrole out";
+    };
+    all.extend([
+        of("to_regclass", Type::Regclass, |scope, a| {
+            let oid = names::relation(scope, text(a.first()?)?)?;
+            Some(i64::from(oid).into())
+        }),
+        of("to_regtype", Type::Regtype, |_, a| {
+            Some(i64::from(names::type_oid(text(a.first()?)?)?).into())
+        }),
+        of("to_regnamespace", Type::Regnamespace, |scope, a| {
+            let oid = pg_catalog::schema_oid(&scope.catalog, text(a.first()?)?)?;
+            Some(i64::from(oid).into())
+        }),
+        of("quote_ident", Type::Text, |_, a| texted(crate::names::quote(text(a.first()?)?))),
+        of("quote_literal", Type::Text, |_, a| texted(quote_literal(a.first()?))),
+    ]);
+    all
+}
+
+fn quote_literal(value: &ScalarValue) -> String {
+    let text = text(value).map_or_else(|| value.to_string(), str::to_owned);
+    let prefix = if text.contains('\\') { " E" } else { "" };
+    format!("{prefix}'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+fn read(scope: &Scope, kind: &Type, a: &[ScalarValue]) -> Result<Option<ScalarValue>, Error> {
+    let Some(value) = a.first().filter(|value| !value.is_null()) else { return Ok(None) };
+    let oid = match text(value) {
+        Some(name) => names::read(scope, kind, name)?,
+        None => oid(value)
+            .ok_or_else(|| Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "OID out of range"))?,
+    };
+    Ok(Some(i64::from(oid).into()))
+}
+
+/// Nothing has a size that PostgreSQL's functions could tell.
+fn sizes() -> Vec<Definition> {
+    let names = [
+        "pg_database_size",
+        "pg_indexes_size",
+        "pg_relation_size",
+        "pg_table_size",
+        "pg_tablespace_size",
+        "pg_total_relation_size",
+    ];
+    let mut all: Vec<_> =
+        names.into_iter().map(|name| of(name, Type::BigInt, |_, _| Some(0i64.into()))).collect();
+    all.push(of("pg_size_pretty", Type::Text, |_, a| {
+        let mut size = integer(a.first()?)?;
+        let mut units = ["bytes", "kB", "MB", "GB", "TB", "PB"].into_iter();
+        let mut unit = units.next()?;
+        // A unit is left when there are ten thousand of it.
+        while size.unsigned_abs() >= 10 * 1024 {
+            let Some(next) = units.next() else { break };
+            unit = next;
+            size = (size + size.signum() * 512) / 1024;
+        }
+        texted(format!("{size} {unit}"))
+    }));
+    all
+}
+
+/// A type's name as PostgreSQL shows it, with its modifier.
+fn format_type(oid: i64, modifier: i64) -> String {
+    let Some(kind) = u32::try_from(oid).ok().and_then(Type::from_oid) else {
+        return if oid == 0 { "-" } else { "???" }.to_owned();
+    };
+    let length = u32::try_from(modifier - 4).ok();
+    match (kind, length) {
+        (Type::Numeric(_), Some(packed)) => {
+            format!("numeric({},{})", packed >> 16, packed & 0x7ff)
+        }
+        (Type::Varchar(_), Some(length)) => format!("character varying({length})"),
+        // Without a length `from_oid` makes text of it.
+        (Type::Text, length) if oid == i64::from(Type::Char(1).oid()) => {
+            length.map_or("bpchar".to_owned(), |length| format!("character({length})"))
+        }
+        (kind, _) => kind.to_string(),
+    }
+}
