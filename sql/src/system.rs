@@ -9,6 +9,8 @@ mod information_schema;
 mod pg_catalog;
 mod status;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
