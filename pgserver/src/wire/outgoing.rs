@@ -94,6 +94,7 @@ fn fields(severity: &str, error: &Error) -> Vec<(u8, String)> {
     ];
     fields.extend(error.detail.as_deref().map(|detail| (b'D', clean(detail))));
     fields.extend(error.hint.as_deref().map(|hint| (b'H', clean(hint))));
+    fields.extend(error.context.as_deref().map(|context| (b'W', clean(context))));
     fields.extend(error.position.map(|position| (b'P', position.to_string())));
     fields
 }
