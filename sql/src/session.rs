@@ -138,7 +138,7 @@ impl Session {
                     let planned = context.plan(query, declared)?;
                     (planned.parameters, Some(planned.columns))
                 }
-                tree => (self.parameters_of_write(tree, declared).await?, None),
+                tree => (self.parameters_of_write(tree, &statement.text, declared).await?, None),
             },
         };
         Ok(Prepared { statement, parameters, columns })

@@ -14,10 +14,13 @@ impl Session {
     pub(super) async fn parameters_of_write(
         &mut self,
         tree: &ast::Statement,
+        text: &str,
         declared: &[Option<Type>],
     ) -> Result<Vec<Type>, Error> {
         let arguments = Arguments { values: &[], types: &[] };
-        if Statement::new(tree, &self.settings, arguments).is_none() {
+        // Without parameters it is planned when it runs, and once is enough.
+        let has_parameters = !declared.is_empty() || text.contains('$');
+        if !has_parameters || Statement::new(tree, &self.settings, arguments).is_none() {
             return Ok(vec![]);
         }
         let frame = self.frame().await?;
