@@ -9,9 +9,11 @@ mod arithmetic;
 mod cast;
 mod coercion;
 mod concat;
+mod correlation;
 mod datetime;
 mod list;
 mod math;
+mod nullif;
 mod planner;
 mod resolve;
 mod row;
@@ -38,6 +40,7 @@ use crate::Type;
 use crate::settings::Settings;
 use crate::types::Types;
 use crate::{Frame, system};
+pub(crate) use scalar::no_function;
 use scalar::Function;
 
 /// Our scalar functions.
@@ -58,7 +61,7 @@ fn scalars() -> Vec<Arc<ScalarUDF>> {
         .chain(datetime::DEFINITIONS)
         .chain(string::DEFINITIONS)
         .chain(list::DEFINITIONS);
-    definitions.map(Function::udf).chain([cast::function()]).collect()
+    definitions.map(Function::udf).chain([cast::function(), list::array_or_empty(), nullif::nullif()]).collect()
 }
 
 /// DataFusion's functions of these names mean something else in PostgreSQL.
@@ -100,7 +103,11 @@ pub fn functions() -> Arc<dyn FunctionRegistry + Send + Sync> {
 /// Makes a session plan SQL as PostgreSQL would. The builder must have DataFusion's defaults.
 pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
-        vec![Arc::new(ResolveGroupingFunction::new()), Arc::new(coercion::Coercion)];
+        vec![
+        Arc::new(correlation::Correlation),
+        Arc::new(ResolveGroupingFunction::new()),
+        Arc::new(coercion::Coercion),
+    ];
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(planner::Operators));
     builder
         .scalar_functions()

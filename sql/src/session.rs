@@ -138,7 +138,10 @@ impl Session {
                     let planned = context.plan(query, declared)?;
                     (planned.parameters, Some(planned.columns))
                 }
-                tree => (self.parameters_of_write(tree, &statement.text, declared).await?, None),
+                tree => {
+                    let text = statement.source.text();
+                    (self.parameters_of_write(tree, text, declared).await?, None)
+                }
             },
         };
         Ok(Prepared { statement, parameters, columns })
@@ -250,7 +253,7 @@ impl Session {
         let tag = match utility {
             Utility::Show { name } => {
                 let value = self.settings.get(name)?.to_owned();
-                let columns = vec![OutputColumn::new(name, Type::Text)];
+                let columns = vec![OutputColumn::new(Settings::canonical(name), Type::Text)];
                 return Ok(Response::Rows(Rows::of_text(columns, vec![vec![value]], "SHOW")));
             }
             Utility::ShowAll => {
@@ -396,7 +399,9 @@ fn same_types(expected: &[OutputColumn], found: &[OutputColumn]) -> bool {
 
 fn utility_columns(utility: &Utility) -> Option<Vec<OutputColumn>> {
     match utility {
-        Utility::Show { name } => Some(vec![OutputColumn::new(name, Type::Text)]),
+        Utility::Show { name } => {
+            Some(vec![OutputColumn::new(Settings::canonical(name), Type::Text)])
+        }
         Utility::ShowAll => Some(show_all_columns()),
         Utility::Explain(_) => Some(explain::columns()),
         _ => None,

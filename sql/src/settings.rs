@@ -226,6 +226,11 @@ impl Settings {
         }
     }
 
+    /// A name as it was declared.
+    pub(crate) fn canonical(name: &str) -> &str {
+        find(name).map_or(name, |setting| setting.name)
+    }
+
     fn known(&self, setting: &'static Setting) -> &str {
         self.values.get(setting.name).map_or(setting.default, String::as_str)
     }

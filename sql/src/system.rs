@@ -6,6 +6,7 @@
 
 mod functions;
 mod information_schema;
+mod keywords;
 mod pg_catalog;
 mod status;
 mod table;

@@ -51,6 +51,8 @@ pub enum Type {
     /// PostgreSQL's `pg_node_tree`.
     NodeTree,
     Xid,
+    /// An array of some type, in catalogs.
+    AnyArray,
     Array(Box<Type>),
     /// A literal or parameter whose type nothing has settled.
     Unknown,
@@ -90,6 +92,7 @@ impl Type {
             Self::Numeric(_) => 1700,
             Self::Regclass => 2205,
             Self::Regtype => 2206,
+            Self::AnyArray => 2277,
             Self::Void => 2278,
             Self::Uuid => 2950,
             Self::Jsonb => 3802,
@@ -102,7 +105,12 @@ impl Type {
                 Self::Name => 1003,
                 Self::SmallInt => 1005,
                 Self::Integer => 1007,
-                Self::Text | Self::Unknown | Self::Void | Self::NodeTree | Self::Array(_) => 1009,
+                Self::Text
+                | Self::Unknown
+                | Self::Void
+                | Self::NodeTree
+                | Self::AnyArray
+                | Self::Array(_) => 1009,
                 Self::Int2Vector => 1006,
                 Self::Xid => 1011,
                 Self::OidVector => 1013,
@@ -153,6 +161,13 @@ impl Type {
             Self::Double,
             Self::Unknown,
             Self::Varchar(None),
+            Self::Int2Vector,
+            Self::OidVector,
+            Self::Xid,
+            Self::NodeTree,
+            Self::AclItem,
+            Self::Regnamespace,
+            Self::Regrole,
             Self::Date,
             Self::Time,
             Self::Timestamp,
@@ -213,6 +228,7 @@ impl Type {
             | Self::Int2Vector
             | Self::OidVector
             | Self::NodeTree
+            | Self::AnyArray
             | Self::Array(_) => -1,
         }
     }
@@ -251,6 +267,7 @@ impl Type {
             | Self::Jsonb
             | Self::AclItem
             | Self::NodeTree
+            | Self::AnyArray
             | Self::Unknown => DataType::Utf8,
             Self::Bytea => DataType::Binary,
             Self::Date => DataType::Date32,

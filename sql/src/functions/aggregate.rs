@@ -1,8 +1,10 @@
 //! `sum`, `avg`, `min` and `max` as PostgreSQL has them, under DataFusion's names.
 
+mod collected;
 mod distinct;
 mod extreme;
 mod float;
+mod only;
 mod total;
 
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use crate::functions::resolve::{Rank, rank};
 use crate::functions::scalar::no_function;
 use crate::text::MAX_PRECISION;
 use float::{FloatTotals, WindowedFloats};
+pub(super) use only::only_row;
 use total::{ExactTotals, Groups, IntervalTotals};
 
 /// Digits after the point that the average of exact numbers has at least.
@@ -28,7 +31,13 @@ const AVERAGE_SCALE_MIN: i8 = 16;
 
 /// All of them.
 pub(super) fn functions() -> Vec<Arc<AggregateUDF>> {
-    vec![Total::udaf(Kind::Sum), Total::udaf(Kind::Average), extreme::minimum(), extreme::maximum()]
+    vec![
+        Total::udaf(Kind::Sum),
+        Total::udaf(Kind::Average),
+        extreme::minimum(),
+        extreme::maximum(),
+        collected::array_agg(),
+    ]
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

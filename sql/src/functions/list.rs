@@ -4,13 +4,17 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Int32Array, ListArray, StringBuilder, new_empty_array,
+    Array, ArrayRef, AsArray, Int32Array, Int32Builder, ListArray, ListBuilder, StringBuilder,
+    new_empty_array,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::concat;
-use arrow::datatypes::{DataType, Field, Int32Type};
+use arrow::datatypes::{DataType, Field, FieldRef, Int32Type};
 use datafusion::common::Result;
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
 
 use crate::functions::resolve::{Rank, rank};
 use crate::functions::row::{arrays, shaped};
@@ -36,7 +40,7 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     },
     Definition { name: "cardinality", resolve: count, invoke: cardinality },
     Definition { name: "array_to_string", resolve: to_text, invoke: to_string },
-    Definition { name: "array_or_empty", resolve: same, invoke: or_empty },
+    Definition { name: "generate_subscripts", resolve: subscripts, invoke: all_subscripts },
 ];
 
 fn of_dimension(name: &'static str, types: &[DataType]) -> Result<Resolved, Error> {
@@ -73,13 +77,15 @@ fn to_text(types: &[DataType]) -> Result<Resolved, Error> {
     Ok(Resolved::new(arguments, Type::Text))
 }
 
-fn same(types: &[DataType]) -> Result<Resolved, Error> {
+fn subscripts(types: &[DataType]) -> Result<Resolved, Error> {
     match types {
-        [list @ DataType::List(_)] => {
-            let returns = Type::from_arrow(list).unwrap_or(Type::Array(Box::new(Type::Text)));
-            Ok(Resolved::new(vec![list.clone()], returns))
+        [list @ DataType::List(_), dimension]
+            if matches!(rank(dimension), Some(Rank::SmallInt | Rank::Integer)) =>
+        {
+            let returns = Type::Array(Box::new(Type::Integer));
+            Ok(Resolved::new(vec![list.clone(), DataType::Int32], returns))
         }
-        _ => Err(no_function("array_or_empty", types)),
+        _ => Err(no_function("generate_subscripts", types)),
     }
 }
 
@@ -144,7 +150,58 @@ fn to_string(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     shaped(Arc::new(builder.finish()), is_scalar)
 }
 
-/// An array instead of NULL.
+/// The subscripts of the elements, as an array; those of vectors in catalogs begin at 1 too.
+fn all_subscripts(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let (arrays, is_scalar) = arrays(arguments)?;
+    let (lists, dimensions) = (arrays[0].as_list::<i32>(), arrays[1].as_primitive::<Int32Type>());
+    let mut builder = ListBuilder::new(Int32Builder::new());
+    for (list, dimension) in lists.iter().zip(dimensions) {
+        let length = list.filter(|_| dimension == Some(1)).map_or(0, |list| list.len() as i32);
+        builder.append_value((1..=length).map(Some));
+    }
+    shaped(Arc::new(builder.finish()), is_scalar)
+}
+
+/// `array_or_empty`: an array instead of NULL, of the same type.
+pub(super) fn array_or_empty() -> Arc<ScalarUDF> {
+    let signature = Signature::any(1, Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(OrEmpty { signature }))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OrEmpty {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for OrEmpty {
+    fn name(&self) -> &str {
+        "array_or_empty"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match arguments {
+            [list @ DataType::List(_)] => Ok(list.clone()),
+            other => Err(no_function(self.name(), other).into()),
+        }
+    }
+
+    // The SQL type travels in the field's metadata.
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        match arguments.arg_fields {
+            [field] => Ok(Arc::clone(field)),
+            _ => Err(no_function(self.name(), &[]).into()),
+        }
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        or_empty(&arguments)
+    }
+}
+
 fn or_empty(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let (arrays, is_scalar) = arrays(arguments)?;
     let lists = arrays[0].as_list::<i32>();

@@ -149,7 +149,7 @@ pub(super) fn no_operator(operator: &str, arguments: &[DataType]) -> Error {
 }
 
 /// 42883 for a function.
-pub(super) fn no_function(name: &str, arguments: &[DataType]) -> Error {
+pub(crate) fn no_function(name: &str, arguments: &[DataType]) -> Error {
     let names: Vec<_> = arguments.iter().map(type_name).collect();
     no_match("function", &format!("{name}({})", names.join(", ")))
 }

@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Span;
 
 use crate::text::MAX_PRECISION;
-use crate::{Error, SqlState, Type};
+use crate::{Error, SqlState, Type, names};
 
 /// Rewrites a query, a statement or an expression in place.
 pub(crate) fn rewrite(tree: &mut impl VisitMut) -> Result<(), Error> {
@@ -29,6 +29,9 @@ pub(crate) fn rewrite(tree: &mut impl VisitMut) -> Result<(), Error> {
         ControlFlow::Break(error) => Err(error),
     }
 }
+
+/// Functions that return rows; the functions of these names here return them as an array.
+const RETURNS_ROWS: &[&str] = &["generate_subscripts", "information_schema._pg_expandarray"];
 
 struct Rewriter;
 
@@ -135,9 +138,14 @@ impl Rewriter {
                 strip_catalog(&mut function.name);
                 untype_frame(function);
                 if let FunctionArguments::Subquery(query) = &mut function.args
-                    && function.name.to_string().eq_ignore_ascii_case("array")
+                    && names::function(&function.name) == "array"
                 {
                     *expr = array_of(query.as_ref().clone())?;
+                } else if let Expr::Function(function) = expr
+                    && RETURNS_ROWS.contains(&names::function(&function.name).as_str())
+                {
+                    let array = std::mem::replace(expr, Expr::value(Value::Null));
+                    *expr = call("unnest", vec![array]);
                 }
             }
             _ => {}
@@ -269,12 +277,22 @@ fn untype(expr: &mut Expr) {
     }
 }
 
-/// The same for all numbers of an argument of a function in FROM, which are constants.
+/// The same for the numbers that an argument of a function in FROM is computed of.
 fn untype_argument(argument: &mut FunctionArg) {
-    let _ = ast::visit_expressions_mut(argument, |expr| {
-        untype(expr);
-        ControlFlow::<()>::Continue(())
-    });
+    if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument {
+        untype_operands(expr);
+    }
+}
+
+fn untype_operands(expr: &mut Expr) {
+    match expr {
+        Expr::BinaryOp { left, right, .. } => {
+            untype_operands(left);
+            untype_operands(right);
+        }
+        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => untype_operands(expr),
+        other => untype(other),
+    }
 }
 
 fn untype_frame(function: &mut Function) {

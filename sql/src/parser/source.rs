@@ -23,6 +23,11 @@ impl Source {
         Self { text: text.to_owned(), lines }
     }
 
+    /// The whole text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// A place as PostgreSQL counts: characters from 1. `None` for one that was made up.
     pub(crate) fn position(&self, location: Location) -> Option<u32> {
         let line = usize::try_from(location.line).ok()?.checked_sub(1)?;

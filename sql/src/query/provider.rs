@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::catalog::{TableFunctionArgs, TableProvider};
-use datafusion::common::{DFSchema, DataFusionError, Result, TableReference};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue, TableReference};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::logical_expr::planner::{
@@ -58,6 +58,19 @@ impl FrameProvider<'_> {
     }
 }
 
+/// DataFusion's functions take integers of one size.
+fn widened(argument: Expr) -> Expr {
+    match argument {
+        Expr::Literal(ScalarValue::Int32(Some(value)), metadata) => {
+            Expr::Literal(ScalarValue::Int64(Some(value.into())), metadata)
+        }
+        Expr::Literal(ScalarValue::Int32(None), metadata) => {
+            Expr::Literal(ScalarValue::Int64(None), metadata)
+        }
+        other => other,
+    }
+}
+
 fn external(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
@@ -89,6 +102,7 @@ impl ContextProvider for FrameProvider<'_> {
         let arguments = arguments.into_iter().map(|argument| {
             simplifier.coerce(argument, &schema).and_then(|argument| simplifier.simplify(argument))
         });
+        let arguments = arguments.map(|argument| argument.map(widened));
         let arguments = arguments.collect::<Result<Vec<_>>>()?;
         let table =
             function.create_table_provider_with_args(TableFunctionArgs::new(&arguments, state))?;

@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, NamedWindowDefinition, NamedWindowExpr, ObjectName, Query, VisitMut,
-    VisitorMut, WindowSpec, WindowType,
+    FunctionArguments, Ident, NamedWindowDefinition, NamedWindowExpr, ObjectName, Query, Value,
+    VisitMut, VisitorMut, WindowSpec, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::{Location, Span};
 
+use super::from::call;
 use super::scope::{Found, Scope, Unknown};
 use super::{Resolver, resolved};
 use crate::{Error, SqlState, names};
@@ -336,6 +337,10 @@ impl Walk<'_, '_, '_> {
     /// `a.b[1]` is an element of the column `a.b`; the rest are fields of values, which we don't
     /// have.
     fn access(&mut self, root: &Expr, chain: &[AccessExpr]) -> Result<Expr, Error> {
+        if let (Expr::Nested(value), [AccessExpr::Dot(Expr::Identifier(field))]) = (root, chain) {
+            let field = Value::SingleQuotedString(names::fold(field));
+            return Ok(call("get_field", vec![value.as_ref().clone(), Expr::value(field)]));
+        }
         let mut parts = match root {
             Expr::Identifier(identifier) => vec![identifier.clone()],
             Expr::CompoundIdentifier(parts) => parts.clone(),

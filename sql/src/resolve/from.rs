@@ -1,9 +1,11 @@
 //! FROM: relations, subqueries, functions and joins.
 
+use std::ops::ControlFlow;
+
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
     Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, TableAlias,
-    TableAliasColumnDef, TableFactor, TableWithJoins,
+    TableAliasColumnDef, TableFactor, TableWithJoins, visit_expressions,
 };
 
 use super::expressions::Place;
@@ -167,6 +169,10 @@ impl Resolver<'_> {
                 }
                 let (name, mut arguments) = (name.clone(), arguments.args.clone());
                 let mut alias = alias.take();
+                if let Some(array) = self.array(&name, &arguments, before)? {
+                    *factor = of_array(&name, array, alias);
+                    return self.factor(factor, before, beside);
+                }
                 let item = self.function(&name, &mut arguments, &mut alias, before, beside)?;
                 *factor = TableFactor::Function {
                     lateral: false,
@@ -180,6 +186,10 @@ impl Resolver<'_> {
             }
             TableFactor::Function { name, args, alias, .. } => {
                 let name = name.clone();
+                if let Some(array) = self.array(&name, args, before)? {
+                    *factor = of_array(&name, array, alias.take());
+                    return self.factor(factor, before, beside);
+                }
                 let item = self.function(&name, args, alias, before, beside)?;
                 self.plain_function(factor);
                 Ok(item)
@@ -298,6 +308,34 @@ impl Resolver<'_> {
             }
         }
         Ok(source.into_item())
+    }
+
+    /// The array whose elements a function in FROM returns: that of `unnest`, and one for a
+    /// `generate_series` that differs with the row of the query around.
+    fn array(
+        &mut self,
+        name: &ObjectName,
+        arguments: &[FunctionArg],
+        before: &Scope<'_>,
+    ) -> Result<Option<Expr>, Error> {
+        let values = arguments.iter().map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+            _ => None,
+        });
+        let Some(mut values) = values.collect::<Option<Vec<_>>>() else { return Ok(None) };
+        match (names::function(name).as_str(), values.len()) {
+            ("unnest", 1) => Ok(values.pop()),
+            ("generate_series", _) => {
+                let scope = Scope::empty(before.parent);
+                let mut has_columns = false;
+                for value in &mut values {
+                    self.expression(value, &scope, Place::FunctionInFrom)?;
+                    has_columns |= names_columns(value);
+                }
+                Ok(has_columns.then(|| call("generate_series", values)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The rows of a function under an alias, which names all their columns.
@@ -424,15 +462,41 @@ fn operation(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
+/// The elements of an array as rows.
+fn of_array(name: &ObjectName, array: Expr, alias: Option<TableAlias>) -> TableFactor {
+    TableFactor::UNNEST {
+        alias: Some(alias.unwrap_or_else(|| internal_alias(&names::function(name)))),
+        array_exprs: vec![array],
+        with_offset: false,
+        with_offset_alias: None,
+        with_ordinality: false,
+    }
+}
+
+/// Whether a resolved expression names columns of its own.
+fn names_columns(expr: &Expr) -> bool {
+    let found = visit_expressions(expr, |expr| match expr {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
+}
+
 fn coalesce(left: Expr, right: Expr) -> Expr {
-    let arguments = [left, right].map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)));
+    call("coalesce", vec![left, right])
+}
+
+/// A call of a function.
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    let arguments =
+        arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)));
     Expr::Function(datafusion::sql::sqlparser::ast::Function {
-        name: ObjectName::from(vec![resolved("coalesce")]),
+        name: ObjectName::from(vec![resolved(name)]),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(FunctionArgumentList {
             duplicate_treatment: None,
-            args: arguments.into(),
+            args: arguments.collect(),
             clauses: vec![],
         }),
         filter: None,

@@ -2,7 +2,9 @@
 //!
 //! They belong to one statement: a maintained view can't use them.
 
+mod composite;
 mod definitions;
+mod json;
 mod names;
 
 use std::fmt;
@@ -25,6 +27,8 @@ use crate::{Catalog, Error, Frame, Relation, Type};
 /// What the functions answer from.
 struct Scope {
     step: Step,
+    /// When the statement began, in microseconds since 1970-01-01 UTC.
+    now: i64,
     catalog: Arc<Catalog>,
     settings: Settings,
 }
@@ -80,11 +84,16 @@ fn text(value: &ScalarValue) -> Option<&str> {
 pub(crate) fn register(state: &mut SessionState, frame: &Arc<Frame>, settings: &Settings) {
     let scope = Arc::new(Scope {
         step: frame.step(),
+        now: chrono::Utc::now().timestamp_micros(),
         catalog: Arc::clone(frame.catalog()),
         settings: settings.clone(),
     });
     let any = vec![TypeSignature::Nullary, TypeSignature::VariadicAny];
     let signature = Signature::one_of(any, Volatility::Stable);
+    state.register_udtf("pg_get_keywords", Arc::new(super::keywords::Keywords));
+    state
+        .register_udf(composite::expand_array())
+        .expect("a state in memory takes every function");
     for definition in definitions::all() {
         let scope = Arc::clone(&scope);
         let function = CatalogFunction { definition, signature: signature.clone(), scope };

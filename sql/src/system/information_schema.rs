@@ -1,97 +1,60 @@
 //! `information_schema`: the catalog as the SQL standard shows it. As in PostgreSQL, materialized
 //! views don't appear.
 
+mod columns;
+
+use super::pg_catalog;
 use super::table::{Cell, SystemTable};
 use crate::{Catalog, Column, DATABASE_NAME, Relation, RelationKind, Type};
 
+/// The columns of a row that say something.
+type Row = Vec<(&'static str, Cell)>;
+
 /// The table with this name.
 pub(super) fn table(catalog: &Catalog, name: &str) -> Option<SystemTable> {
-    Some(match name {
-        "schemata" => SystemTable {
-            columns: text(&["catalog_name", "schema_name", "schema_owner"]),
-            rows: catalog
-                .schemas
-                .keys()
-                .map(|schema| {
-                    vec![DATABASE_NAME.into(), schema.as_str().into(), super::OWNER.into()]
-                })
-                .collect(),
-        },
-        "tables" => SystemTable {
-            columns: text(&["table_catalog", "table_schema", "table_name", "table_type"]),
-            rows: standard(catalog)
-                .map(|relation| {
-                    let kind = match relation.kind {
-                        RelationKind::Table { .. } => "BASE TABLE",
-                        RelationKind::View { .. } | RelationKind::MaterializedView { .. } => "VIEW",
-                    };
-                    let mut row = named(relation);
-                    row.push(kind.into());
-                    row
-                })
-                .collect(),
-        },
-        "views" => SystemTable {
-            columns: text(&["table_catalog", "table_schema", "table_name", "view_definition"]),
-            rows: standard(catalog)
-                .filter_map(|relation| match &relation.kind {
-                    RelationKind::View { query, .. } => {
-                        let mut row = named(relation);
-                        row.push(query.as_str().into());
-                        Some(row)
-                    }
-                    RelationKind::Table { .. } | RelationKind::MaterializedView { .. } => None,
-                })
-                .collect(),
-        },
-        "columns" => columns(catalog),
-        "table_constraints" => SystemTable {
-            columns: text(&[
-                "constraint_catalog",
-                "constraint_schema",
-                "constraint_name",
-                "table_catalog",
-                "table_schema",
-                "table_name",
-                "constraint_type",
-            ]),
-            rows: keys(catalog)
-                .map(|(relation, _)| {
-                    let mut row = constraint(relation);
-                    row.extend(named(relation));
-                    row.push("PRIMARY KEY".into());
-                    row
-                })
-                .collect(),
-        },
-        "key_column_usage" => {
-            let mut columns = text(&[
-                "constraint_catalog",
-                "constraint_schema",
-                "constraint_name",
-                "table_catalog",
-                "table_schema",
-                "table_name",
-                "column_name",
-            ]);
-            columns.push(("ordinal_position", Type::Integer));
-            let rows = keys(catalog).flat_map(|(relation, key)| {
-                key.iter().enumerate().map(|(place, column)| {
-                    let mut row = constraint(relation);
-                    row.extend(named(relation));
-                    row.push(relation.columns[*column].name.as_str().into());
-                    row.push(Cell::Integer(place as i64 + 1));
-                    row
-                })
+    let columns = columns::find(name)?;
+    let rows: Vec<Row> = match name {
+        "schemata" => schemata(catalog),
+        "tables" => standard(catalog).map(table_row).collect(),
+        "views" => standard(catalog).filter_map(view_row).collect(),
+        "columns" => {
+            let rows = standard(catalog).flat_map(|relation| {
+                let columns = relation.columns.iter().enumerate();
+                columns.map(move |(place, column)| column_row(relation, column, place))
             });
-            SystemTable { columns, rows: rows.collect() }
+            rows.collect()
         }
-        _ => return None,
-    })
-}
-
-fn text(names: &[&'static str]) -> Vec<(&'static str, Type)> {
-    names.iter().map(|name| (*name, Type::Name)).collect()
+        "table_constraints" => {
+            let keys = keys(catalog).map(|(relation, _)| {
+                constraint_row(relation, key_name(relation), "PRIMARY KEY")
+            });
+            let checks = not_null(catalog).map(|(relation, place, _)| {
+                constraint_row(relation, not_null_name(catalog, relation, place), "CHECK")
+            });
+            keys.chain(checks).collect()
+        }
+        "check_constraints" => {
+            let rows = not_null(catalog).map(|(relation, place, column)| {
+                let mut row = of_constraint(relation, not_null_name(catalog, relation, place));
+                let clause = format!("{} IS NOT NULL", crate::names::quote(&column.name));
+                row.push(("check_clause", clause.into()));
+                row
+            });
+            rows.collect()
+        }
+        "key_column_usage" | "constraint_column_usage" => key_columns(catalog),
+        // What nobody can create has no rows.
+        _ => vec![],
+    };
+    let rows = rows.into_iter().map(|mut row| {
+        let mut cell = |name: &str| {
+            let place = row.iter().position(|(known, _)| *known == name);
+            place.map_or(Cell::Null, |place| row.swap_remove(place).1)
+        };
+        columns.iter().map(|(name, _)| cell(name)).collect()
+    });
+    let rows = rows.collect();
+    Some(SystemTable { columns, rows })
 }
 
 fn standard(catalog: &Catalog) -> impl Iterator<Item = &Relation> {
@@ -108,84 +71,180 @@ fn keys(catalog: &Catalog) -> impl Iterator<Item = (&Relation, &Vec<usize>)> {
     })
 }
 
-fn named(relation: &Relation) -> Vec<Cell> {
-    vec![DATABASE_NAME.into(), relation.schema.as_str().into(), relation.name.as_str().into()]
+/// The columns that refuse NULL, with their places.
+fn not_null(catalog: &Catalog) -> impl Iterator<Item = (&Relation, usize, &Column)> {
+    catalog.relations.values().flat_map(|relation| {
+        let columns = relation.columns.iter().enumerate();
+        let columns = columns.filter(|(_, column)| column.not_null);
+        columns.map(move |(place, column)| (relation, place, column))
+    })
 }
 
-fn constraint(relation: &Relation) -> Vec<Cell> {
+fn yes_or_no(value: bool) -> Cell {
+    if value { "YES" } else { "NO" }.into()
+}
+
+fn schemata(catalog: &Catalog) -> Vec<Row> {
+    let names = super::SCHEMAS.iter().copied().chain(catalog.schemas.keys().map(String::as_str));
+    let row = |name: &str| {
+        vec![
+            ("catalog_name", DATABASE_NAME.into()),
+            ("schema_name", name.into()),
+            ("schema_owner", super::OWNER.into()),
+        ]
+    };
+    names.map(row).collect()
+}
+
+fn named(relation: &Relation) -> Row {
     vec![
-        DATABASE_NAME.into(),
-        relation.schema.as_str().into(),
-        format!("{}_pkey", relation.name).into(),
+        ("table_catalog", DATABASE_NAME.into()),
+        ("table_schema", relation.schema.as_str().into()),
+        ("table_name", relation.name.as_str().into()),
     ]
 }
 
-fn columns(catalog: &Catalog) -> SystemTable {
-    let columns = vec![
-        ("table_catalog", Type::Name),
-        ("table_schema", Type::Name),
-        ("table_name", Type::Name),
-        ("column_name", Type::Name),
-        ("ordinal_position", Type::Integer),
-        ("column_default", Type::Text),
-        ("is_nullable", Type::Varchar(Some(3))),
-        ("data_type", Type::Text),
-        ("character_maximum_length", Type::Integer),
-        ("numeric_precision", Type::Integer),
-        ("numeric_scale", Type::Integer),
-        ("datetime_precision", Type::Integer),
-        ("udt_schema", Type::Name),
-        ("udt_name", Type::Name),
+fn is_table(relation: &Relation) -> bool {
+    matches!(relation.kind, RelationKind::Table { .. })
+}
+
+fn table_row(relation: &Relation) -> Row {
+    let is_table = is_table(relation);
+    let mut row = named(relation);
+    row.push(("table_type", if is_table { "BASE TABLE" } else { "VIEW" }.into()));
+    // Views can't be written.
+    row.push(("is_insertable_into", yes_or_no(is_table)));
+    row.push(("is_typed", yes_or_no(false)));
+    row
+}
+
+fn view_row(relation: &Relation) -> Option<Row> {
+    let RelationKind::View { query, .. } = &relation.kind else { return None };
+    let mut row = named(relation);
+    row.push(("view_definition", format!("{query};").into()));
+    row.push(("check_option", "NONE".into()));
+    let never = [
+        "is_updatable",
+        "is_insertable_into",
+        "is_trigger_updatable",
+        "is_trigger_deletable",
+        "is_trigger_insertable_into",
     ];
-    let rows = standard(catalog).flat_map(|relation| {
-        relation.columns.iter().enumerate().map(move |(place, column)| {
-            let mut row = named(relation);
-            row.extend(described(column, place));
+    row.extend(never.map(|name| (name, yes_or_no(false))));
+    Some(row)
+}
+
+fn key_name(relation: &Relation) -> String {
+    format!("{}_pkey", relation.name)
+}
+
+/// What PostgreSQL calls the constraint that it shows NOT NULL as.
+fn not_null_name(catalog: &Catalog, relation: &Relation, place: usize) -> String {
+    let schema = pg_catalog::schema_oid(catalog, &relation.schema).unwrap_or(0);
+    format!("{schema}_{}_{}_not_null", relation.id.0, place + 1)
+}
+
+fn of_constraint(relation: &Relation, name: String) -> Row {
+    vec![
+        ("constraint_catalog", DATABASE_NAME.into()),
+        ("constraint_schema", relation.schema.as_str().into()),
+        ("constraint_name", name.into()),
+    ]
+}
+
+fn constraint_row(relation: &Relation, name: String, kind: &str) -> Row {
+    let mut row = of_constraint(relation, name);
+    row.extend(named(relation));
+    row.push(("constraint_type", kind.into()));
+    row.push(("is_deferrable", yes_or_no(false)));
+    row.push(("initially_deferred", yes_or_no(false)));
+    row.push(("enforced", yes_or_no(true)));
+    row
+}
+
+fn key_columns(catalog: &Catalog) -> Vec<Row> {
+    let rows = keys(catalog).flat_map(|(relation, key)| {
+        key.iter().enumerate().map(|(place, column)| {
+            let mut row = of_constraint(relation, key_name(relation));
+            row.extend(named(relation));
+            row.push(("column_name", relation.columns[*column].name.as_str().into()));
+            row.push(("ordinal_position", Cell::Integer(place as i64 + 1)));
             row
         })
     });
-    SystemTable { columns, rows: rows.collect() }
+    rows.collect()
 }
 
-fn described(column: &Column, place: usize) -> Vec<Cell> {
-    let length = match column.kind {
-        Type::Varchar(length) => length,
-        Type::Char(length) => Some(length),
-        _ => None,
-    };
-    // Binary precision for binary numbers, decimal for numeric.
-    let (precision, scale) = match column.kind {
-        Type::SmallInt => (Some(16), Some(0)),
-        Type::Integer => (Some(32), Some(0)),
-        Type::BigInt => (Some(64), Some(0)),
-        Type::Real => (Some(24), None),
-        Type::Double => (Some(53), None),
-        Type::Numeric(Some((precision, scale))) => (Some(precision.into()), Some(scale.into())),
-        _ => (None, None),
-    };
-    let moments = match column.kind {
-        Type::Date => Some(0),
-        Type::Time | Type::Timestamp | Type::Timestamptz | Type::Interval => Some(6),
-        _ => None,
-    };
-    let kind = match &column.kind {
+fn column_row(relation: &Relation, column: &Column, place: usize) -> Row {
+    let number = place as i64 + 1;
+    let mut row = named(relation);
+    row.extend([
+        ("column_name", column.name.as_str().into()),
+        ("ordinal_position", Cell::Integer(number)),
+        ("is_nullable", yes_or_no(!column.not_null)),
+        ("udt_catalog", DATABASE_NAME.into()),
+        ("udt_schema", "pg_catalog".into()),
+        ("udt_name", pg_catalog::type_name(&column.kind).into()),
+        ("dtd_identifier", number.to_string().into()),
+        ("is_self_referencing", yes_or_no(false)),
+        ("is_identity", yes_or_no(false)),
+        ("identity_cycle", yes_or_no(false)),
+        ("is_generated", "NEVER".into()),
+        ("is_updatable", yes_or_no(is_table(relation))),
+    ]);
+    row.extend(type_of(&column.kind));
+    row
+}
+
+fn type_of(kind: &Type) -> Row {
+    let name = match kind {
         Type::Array(_) => "ARRAY".to_owned(),
         Type::Varchar(_) => "character varying".to_owned(),
         Type::Char(_) => "character".to_owned(),
         Type::Numeric(_) => "numeric".to_owned(),
         kind => kind.to_string(),
     };
-    vec![
-        column.name.as_str().into(),
-        Cell::Integer(place as i64 + 1),
-        Cell::Null,
-        if column.not_null { "NO" } else { "YES" }.into(),
-        kind.into(),
-        length.into(),
-        precision.map(|precision: i32| precision).into(),
-        scale.map(|scale: i32| scale).into(),
-        moments.map(|precision: i32| precision).into(),
-        "pg_catalog".into(),
-        super::pg_catalog::type_name(&column.kind).into(),
-    ]
+    let length = match kind {
+        Type::Varchar(length) => *length,
+        Type::Char(length) => Some(*length),
+        _ => None,
+    };
+    // A character has four bytes at most; texts of no length a gigabyte.
+    let octets = match (kind, length) {
+        (Type::Text | Type::Varchar(None), _) => Some(1 << 30),
+        (_, length) => length.map(|length| i64::from(length) * 4),
+    };
+    // Binary precision for binary numbers, decimal for numeric.
+    let (precision, radix, scale) = match kind {
+        Type::SmallInt => (Some(16), Some(2), Some(0)),
+        Type::Integer => (Some(32), Some(2), Some(0)),
+        Type::BigInt => (Some(64), Some(2), Some(0)),
+        Type::Real => (Some(24), Some(2), None),
+        Type::Double => (Some(53), Some(2), None),
+        Type::Numeric(Some((precision, scale))) => {
+            (Some(i32::from(*precision)), Some(10), Some(i32::from(*scale)))
+        }
+        Type::Numeric(None) => (None, Some(10), None),
+        _ => (None, None, None),
+    };
+    let moments = match kind {
+        Type::Date => Some(0),
+        Type::Time | Type::Timestamp | Type::Timestamptz | Type::Interval => Some(6),
+        _ => None,
+    };
+    let mut row: Row = vec![
+        ("data_type", name.into()),
+        ("character_maximum_length", length.into()),
+        ("character_octet_length", octets.into()),
+        ("numeric_precision", precision.into()),
+        ("numeric_precision_radix", radix.into()),
+        ("numeric_scale", scale.into()),
+        ("datetime_precision", moments.into()),
+    ];
+    if *kind == Type::Name {
+        row.push(("collation_catalog", DATABASE_NAME.into()));
+        row.push(("collation_schema", "pg_catalog".into()));
+        row.push(("collation_name", "C".into()));
+    }
+    row
 }

@@ -1,12 +1,14 @@
 //! `pg_catalog`: the catalog as PostgreSQL 15 shows it, as far as clients ask.
 
 mod definitions;
+mod procedures;
 mod relations;
 mod types;
 
 pub(super) use relations::{
     constraint_of, index_definition, index_of, key_columns, relation_name, relation_oid,
 };
+pub(super) use procedures::{procedure_name, procedure_oid};
 pub(super) use types::type_name;
 
 use relations::key;
@@ -49,12 +51,17 @@ pub(super) fn table(context: &QueryContext, name: &str) -> Option<SystemTable> {
                 vec![oid.into(), name.into(), OWNER_OID.into(), Cell::Null, Cell::Null]
             })
             .into(),
-        "pg_am" => vec![
-            vec![HEAP_OID.into(), "heap".into(), "heap_tableam_handler".into(), "t".into()],
-            vec![BTREE_OID.into(), "btree".into(), "bthandler".into(), "i".into()],
-        ],
+        "pg_am" => [
+            (HEAP_OID, "heap", "heap_tableam_handler", "t"),
+            (BTREE_OID, "btree", "bthandler", "i"),
+        ]
+        .map(|(oid, name, handler, kind)| {
+            vec![oid.into(), name.into(), procedure_oid(handler).into(), kind.into()]
+        })
+        .into(),
         "pg_database" => vec![database()],
-        "pg_roles" | "pg_authid" => vec![role()],
+        "pg_roles" => vec![role()],
+        "pg_authid" => vec![authid()],
         "pg_user" => vec![vec![
             OWNER.into(),
             OWNER_OID.into(),
@@ -74,9 +81,14 @@ pub(super) fn table(context: &QueryContext, name: &str) -> Option<SystemTable> {
         ]],
         "pg_tables" => tables(catalog),
         "pg_views" | "pg_matviews" => views(catalog, name == "pg_matviews"),
+        "pg_indexes" => relations::index_definitions(catalog),
+        "pg_stat_user_tables" => statistics(catalog),
         // What nobody can create has no rows.
         _ => vec![],
     };
+    // What comes after the columns that say something says nothing.
+    let width = table.columns.len();
+    table.rows.iter_mut().for_each(|row| row.resize(width, Cell::Null));
     Some(table)
 }
 
@@ -103,7 +115,15 @@ pub(super) fn schema_name(catalog: &Catalog, oid: u32) -> Option<&str> {
 fn settings(context: &QueryContext) -> Vec<Vec<Cell>> {
     let all = context.settings.all().into_iter();
     let row = |(name, value, description): (&'static str, &str, &'static str)| {
-        vec![name.into(), value.into(), Cell::Null, Cell::Null, description.into()]
+        vec![
+            name.into(),
+            value.into(),
+            Cell::Null,
+            Cell::Null,
+            description.into(),
+            Cell::Null,
+            "user".into(),
+        ]
     };
     all.map(row).collect()
 }
@@ -130,6 +150,24 @@ fn database() -> Vec<Cell> {
 }
 
 fn role() -> Vec<Cell> {
+    vec![
+        OWNER.into(),
+        true.into(), // rolsuper
+        true.into(), // rolinherit
+        true.into(), // rolcreaterole
+        true.into(), // rolcreatedb
+        true.into(), // rolcanlogin
+        true.into(), // rolreplication
+        (-1).into(), // rolconnlimit
+        "********".into(),
+        Cell::Null,  // rolvaliduntil
+        true.into(), // rolbypassrls
+        Cell::Null,
+        OWNER_OID.into(),
+    ]
+}
+
+fn authid() -> Vec<Cell> {
     vec![
         OWNER_OID.into(),
         OWNER.into(),
@@ -161,6 +199,19 @@ fn tables(catalog: &Catalog) -> Vec<Vec<Cell>> {
             false.into(),
             false.into(),
             false.into(),
+        ]
+    };
+    tables.map(row).collect()
+}
+
+/// The tables; nobody counts what is done to them.
+fn statistics(catalog: &Catalog) -> Vec<Vec<Cell>> {
+    let tables = catalog.relations.values().filter(|relation| relation.is_stored());
+    let row = |relation: &Relation| {
+        vec![
+            relation.id.0.into(),
+            relation.schema.as_str().into(),
+            relation.name.as_str().into(),
         ]
     };
     tables.map(row).collect()

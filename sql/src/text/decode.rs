@@ -109,6 +109,7 @@ impl TextDecoder {
             | Type::OidVector
             | Type::AclItem
             | Type::NodeTree
+            | Type::AnyArray
             | Type::Xid
             | Type::Void => return Err(Error::unsupported(format!("type {kind} from text"))),
         };

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::{Error, SqlState, Type};
 
 /// The names that PostgreSQL shows, by type without modifier.
-const SHOWN: [(Type, &str); 32] = [
+const SHOWN: [(Type, &str); 33] = [
     (Type::Boolean, "boolean"),
     (Type::SmallInt, "smallint"),
     (Type::Integer, "integer"),
@@ -38,6 +38,7 @@ const SHOWN: [(Type, &str); 32] = [
     (Type::AclItem, "aclitem"),
     (Type::NodeTree, "pg_node_tree"),
     (Type::Xid, "xid"),
+    (Type::AnyArray, "anyarray"),
     (Type::Void, "void"),
 ];
 

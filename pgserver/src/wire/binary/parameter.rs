@@ -60,6 +60,7 @@ fn value(kind: &Type, body: &mut &[u8]) -> Result<Option<String>, Error> {
         | Type::OidVector
         | Type::AclItem
         | Type::NodeTree
+        | Type::AnyArray
         | Type::Void => {
             let message = "a parameter of this type in binary format";
             return Err(Error::unsupported(message));

@@ -43,6 +43,7 @@ pub(in super::super) fn write(
         | Type::InternalChar
         | Type::Json
         | Type::NodeTree
+        | Type::AnyArray
         | Type::Unknown => buffer.put_slice(text(values, row)?.as_bytes()),
         Type::Jsonb => {
             // The version of jsonb's binary format.

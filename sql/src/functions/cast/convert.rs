@@ -59,6 +59,8 @@ fn exists(from: &Type, to: &Type) -> bool {
         | (Time, Interval)
         | (Interval, Time) => true,
         (Array(from), Array(to)) => exists(from, to),
+        (Type::Int2Vector, Array(to)) => **to == SmallInt,
+        (Type::OidVector, Array(to)) => **to == Oid,
         (
             Text | Varchar(_) | Name | Type::Char(_),
             Boolean | SmallInt | Integer | BigInt | Real | Double | Numeric(_) | Date | Time
@@ -105,6 +107,9 @@ pub(super) fn convert(
     format: &TextFormat,
     excess: Excess,
 ) -> Result<ArrayRef> {
+    if matches!((from, to), (Type::Int2Vector | Type::OidVector, Type::Array(_))) {
+        return Ok(Arc::clone(array));
+    }
     if array.data_type().is_null() {
         return Ok(new_null_array(&to.arrow(), array.len()));
     }

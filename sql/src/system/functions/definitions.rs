@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use datafusion::common::ScalarValue;
 
 use super::Answer::{Of, Try};
+use super::json;
 use super::names::{self, is_visible};
 use super::{Definition, Scope, integer, oid, text};
 use crate::system::{OWNER, OWNER_OID, pg_catalog};
@@ -17,6 +18,7 @@ pub(super) fn all() -> &'static [Definition] {
         all.extend(session());
         all.extend(names_and_oids());
         all.extend(sizes());
+        all.extend(NOW.iter().map(|name| of(name, Type::Timestamptz, now)));
         let privileges = PRIVILEGES.iter();
         all.extend(privileges.map(|name| of(name, Type::Boolean, |_, _| Some(true.into()))));
         let visible = VISIBLE.iter();
@@ -25,6 +27,13 @@ pub(super) fn all() -> &'static [Definition] {
         all
     });
     &ALL
+}
+
+/// A statement is a transaction, so all of them tell when it began.
+const NOW: &[&str] = &["now", "transaction_timestamp", "statement_timestamp", "current_timestamp"];
+
+fn now(scope: &Scope, _: &[ScalarValue]) -> Option<ScalarValue> {
+    Some(ScalarValue::TimestampMicrosecond(Some(scope.now), Some("+00:00".into())))
 }
 
 /// Everybody may do everything.
@@ -182,6 +191,11 @@ fn session() -> Vec<Definition> {
         of("stillframe.current_step", Type::BigInt, |scope, _| {
             Some(i64::try_from(scope.step.0).ok()?.into())
         }),
+        Definition {
+            name: "json_build_object",
+            returns: Type::Json,
+            answer: Try(|_, a| json::build_object(a)),
+        },
         of("pg_client_encoding", Type::Name, |_, _| texted("UTF8")),
         of("pg_backend_pid", Type::Integer, |_, _| {
             // Connections have no process of their own.
@@ -262,6 +276,8 @@ fn sizes() -> Vec<Definition> {
         "pg_table_size",
         "pg_tablespace_size",
         "pg_total_relation_size",
+        // Nobody counts scans.
+        "pg_stat_get_numscans",
     ];
     let mut all: Vec<_> =
         names.into_iter().map(|name| of(name, Type::BigInt, |_, _| Some(0i64.into()))).collect();

@@ -38,6 +38,9 @@ pub(super) fn relation(scope: &Scope, text: &str) -> Option<u32> {
     let (schemas, name) = match parts.as_slice() {
         [name] => (search_path(scope), name),
         [schema, name] => (vec![schema.clone()], name),
+        [database, schema, name] if crate::database::is_name(database) => {
+            (vec![schema.clone()], name)
+        }
         _ => return None,
     };
     schemas.iter().find_map(|schema| pg_catalog::relation_oid(&scope.catalog, schema, name))
@@ -89,15 +92,26 @@ pub(super) fn read(scope: &Scope, kind: &Type, text: &str) -> Result<u32, Error>
             let found = (text == crate::system::OWNER).then_some(crate::system::OWNER_OID);
             (found, SqlState::UNDEFINED_OBJECT, "role")
         }
-        _ => (None, SqlState::UNDEFINED_FUNCTION, "function"),
+        _ => {
+            let name = text.strip_prefix("pg_catalog.").unwrap_or(text);
+            let oid = Some(pg_catalog::procedure_oid(name)).filter(|oid| *oid != 0);
+            (oid, SqlState::UNDEFINED_FUNCTION, "function")
+        }
     };
     found.ok_or_else(|| Error::new(state, format!("{what} \"{text}\" does not exist")))
 }
 
 /// The OID of a type by its name.
 pub(super) fn type_oid(text: &str) -> Option<u32> {
-    let name = text.strip_prefix("pg_catalog.").unwrap_or(text);
-    name.parse::<Type>().ok().map(|kind| kind.oid())
+    let parts = parts(text)?;
+    let name = match parts.as_slice() {
+        [name] => name,
+        [schema, name] if schema == "pg_catalog" => name,
+        _ => return None,
+    };
+    // `"char"` means another type in quotes than without; other names are unquoted here.
+    let kind = text.trim().parse::<Type>().or_else(|_| name.parse());
+    kind.ok().map(|kind| kind.oid())
 }
 
 /// An OID as one of the `reg` types shows it.
@@ -112,6 +126,10 @@ pub(super) fn write(scope: &Scope, kind: &Type, oid: u32) -> String {
         Type::Regtype => match Type::from_oid(oid) {
             Some(kind) => kind.to_string(),
             None if oid == 0 => "-".to_owned(),
+            None => oid.to_string(),
+        },
+        Type::Regproc if oid != 0 => match pg_catalog::procedure_name(oid) {
+            Some(name) => name.to_owned(),
             None => oid.to_string(),
         },
         Type::Regrole if oid == crate::system::OWNER_OID => crate::system::OWNER.to_owned(),

@@ -1,7 +1,7 @@
 //! `pg_class`, `pg_attribute` and what else describes relations.
 
 use super::definitions::{self, CatalogTable};
-use super::types::{alignment, collation, is_by_value};
+use super::types::{alignment, collation, is_by_value, storage};
 use super::{BTREE_OID, HEAP_OID, OWNER_OID, PG_CATALOG_OID, schema_oid};
 use crate::system::table::Cell;
 use crate::{Catalog, Relation, RelationKind, Type, names};
@@ -79,6 +79,7 @@ pub(super) fn rules(catalog: &Catalog) -> Vec<Vec<Cell>> {
             relation.id.0.into(),
             "1".into(),
             "O".into(),
+            true.into(),
         ]
     };
     views.map(row).collect()
@@ -127,6 +128,20 @@ pub(in crate::system) fn relation_name(catalog: &Catalog, oid: u32) -> Option<(S
     }
     let relation = catalog.relations.get(&stillframe_protocol::RelationId(oid))?;
     Some((relation.schema.clone(), relation.name.clone()))
+}
+
+/// `pg_indexes`.
+pub(super) fn index_definitions(catalog: &Catalog) -> Vec<Vec<Cell>> {
+    let row = |(relation, key): (&Relation, &[usize])| {
+        vec![
+            relation.schema.as_str().into(),
+            relation.name.as_str().into(),
+            key_name(relation).into(),
+            Cell::Null,
+            index_definition(relation, key).into(),
+        ]
+    };
+    keyed(catalog).map(row).collect()
 }
 
 fn is_view(relation: &Relation) -> bool {
@@ -286,7 +301,7 @@ fn attribute(oid: u32, place: usize, name: &str, kind: &Type, not_null: bool) ->
         kind.modifier().into(),
         is_by_value(kind).into(),
         alignment(kind).into(),
-        if kind.length() < 0 { "x" } else { "p" }.into(),
+        storage(kind).into(),
         "".into(), // attcompression
         not_null.into(),
         false.into(), // atthasdef

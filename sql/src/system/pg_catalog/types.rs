@@ -1,5 +1,6 @@
 //! `pg_type`.
 
+use super::procedures::{of_type, procedure_oid};
 use super::{OWNER_OID, PG_CATALOG_OID};
 use crate::Type;
 use crate::system::table::Cell;
@@ -27,6 +28,7 @@ static TYPES: &[(Type, &str, &str, bool)] = &[
     (Type::Unknown, "unknown", "X", false),
     (Type::AclItem, "aclitem", "U", false),
     (Type::Varchar(None), "varchar", "S", false),
+    (Type::Char(1), "bpchar", "S", false),
     (Type::Date, "date", "D", false),
     (Type::Time, "time", "D", false),
     (Type::Timestamp, "timestamp", "D", false),
@@ -37,6 +39,7 @@ static TYPES: &[(Type, &str, &str, bool)] = &[
     (Type::Regtype, "regtype", "N", false),
     (Type::Regrole, "regrole", "N", false),
     (Type::Regnamespace, "regnamespace", "N", false),
+    (Type::AnyArray, "anyarray", "P", false),
     (Type::Void, "void", "P", false),
     (Type::Uuid, "uuid", "U", false),
     (Type::Jsonb, "jsonb", "U", false),
@@ -66,11 +69,29 @@ pub(super) fn collation(kind: &Type) -> u32 {
 
 /// How values of a type are aligned.
 pub(super) fn alignment(kind: &Type) -> &'static str {
-    match kind.length() {
-        1 => "c",
-        2 => "s",
-        8 => "d",
-        _ => "i",
+    match kind {
+        Type::Name | Type::Uuid | Type::Unknown => "c",
+        Type::Interval => "d",
+        Type::Array(element) => match alignment(element) {
+            "d" => "d",
+            _ => "i",
+        },
+        kind => match kind.length() {
+            1 => "c",
+            2 => "s",
+            8 => "d",
+            _ => "i",
+        },
+    }
+}
+
+/// How values of a type are stored.
+pub(super) fn storage(kind: &Type) -> &'static str {
+    match kind {
+        Type::Numeric(_) => "m",
+        Type::Int2Vector | Type::OidVector => "p",
+        kind if kind.length() == -1 => "x",
+        _ => "p",
     }
 }
 
@@ -101,6 +122,15 @@ fn row(
     element: u32,
     array: u32,
 ) -> Vec<Cell> {
+    let is_array = category == "A" && name.starts_with('_');
+    let functions = if is_array { "array" } else { name };
+    let kind_name = name.trim_start_matches('_');
+    let subscript = match category {
+        "A" => procedure_oid("array_subscript_handler"),
+        _ if name == "name" => procedure_oid("raw_array_subscript_handler"),
+        _ if name == "jsonb" => procedure_oid("jsonb_subscript_handler"),
+        _ => 0,
+    };
     vec![
         kind.oid().into(),
         name.into(),
@@ -114,13 +144,23 @@ fn row(
         true.into(),
         ",".into(),
         0.into(), // typrelid
+        subscript.into(),
         element.into(),
         array.into(),
+        of_type(functions, "in").into(),
+        of_type(functions, "out").into(),
+        of_type(functions, "recv").into(),
+        of_type(functions, "send").into(),
+        of_type(kind_name, "typmodin").into(),
+        of_type(kind_name, "typmodout").into(),
+        if is_array { procedure_oid("array_typanalyze") } else { 0 }.into(),
+        alignment(kind).into(),
+        storage(kind).into(),
         false.into(), // typnotnull
         0.into(),     // typbasetype
         (-1).into(),  // typtypmod
         0.into(),     // typndims
         collation(kind).into(),
-        Cell::Null, // typdefault
+        Cell::Null, // typdefaultbin
     ]
 }
