@@ -40,8 +40,8 @@ use crate::Type;
 use crate::settings::Settings;
 use crate::types::Types;
 use crate::{Frame, system};
-pub(crate) use scalar::no_function;
 use scalar::Function;
+pub(crate) use scalar::no_function;
 
 /// Our scalar functions.
 fn scalars() -> Vec<Arc<ScalarUDF>> {
@@ -61,7 +61,10 @@ fn scalars() -> Vec<Arc<ScalarUDF>> {
         .chain(datetime::DEFINITIONS)
         .chain(string::DEFINITIONS)
         .chain(list::DEFINITIONS);
-    definitions.map(Function::udf).chain([cast::function(), list::array_or_empty(), nullif::nullif()]).collect()
+    definitions
+        .map(Function::udf)
+        .chain([cast::function(), list::array_or_empty(), nullif::nullif()])
+        .collect()
 }
 
 /// DataFusion's functions of these names mean something else in PostgreSQL.
@@ -102,8 +105,7 @@ pub fn functions() -> Arc<dyn FunctionRegistry + Send + Sync> {
 
 /// Makes a session plan SQL as PostgreSQL would. The builder must have DataFusion's defaults.
 pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
-    let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
-        vec![
+    let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
         Arc::new(correlation::Correlation),
         Arc::new(ResolveGroupingFunction::new()),
         Arc::new(coercion::Coercion),

@@ -15,3 +15,28 @@ create materialized view visits as select p.name, count(*) as n from person p jo
 \dt nosuch
 drop table person, visit cascade;
 \d
+create schema store;
+create table store.item (id int, shop int, label varchar(20) not null, primary key (shop, id));
+create view store.labels as select id, label from store.item;
+create materialized view store.per_shop as select shop, count(*) as items from store.item group by shop;
+\d store.item
+\d+ store.item
+\d store.labels
+\d+ store.labels
+\d+ store.per_shop
+\d store.item_pkey
+\dt store.*
+\dt+ store.*
+\dv+ store.*
+\dm+ store.*
+\di store.*
+\dn
+\dn+ store
+\df
+\dT
+\l stillframe
+\du
+\sv store.labels
+\d pg_catalog.pg_am
+drop schema store;
+drop schema store cascade;

@@ -3,11 +3,11 @@
 //! DataFusion wants a scalar subquery to be an aggregate, and columns of the query around in
 //! equalities with columns of its own and nowhere else. So
 //!
-//! - a scalar subquery becomes the aggregate that refuses a second row;
+//! - a scalar subquery becomes an aggregate of the first two rows, of which the second is refused;
 //! - where a column of the query around stands elsewhere, the subquery reads it from a relation of
 //!   its own: the distinct values that it has around, which an equality ties to the row around
 //!   (after Neumann and Kemper, "Unnesting Arbitrary Queries", 2015);
-//! - EXISTS as a value becomes a count.
+//! - EXISTS and IN as values become counts.
 
 mod below;
 mod lift;
@@ -17,10 +17,11 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, Result, Spans};
+use datafusion::common::{Column, ExprSchema, Result, ScalarValue, Spans};
 use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery, lit, when};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::aggregate;
@@ -68,12 +69,21 @@ fn expression(expr: Expr, lift: &Lift<'_>, is_filter: bool) -> Result<Transforme
             let found = counted(exists.subquery.subquery.as_ref().clone(), exists.negated)?;
             Expr::ScalarSubquery(subquery(found))
         }
+        Expr::InSubquery(search) if !is_filter => match membership(&search, lift.around)? {
+            Some(found) => Expr::ScalarSubquery(subquery(found)),
+            None => Expr::InSubquery(search),
+        },
         other => other,
     };
     Ok(match expr {
         Expr::ScalarSubquery(scalar) if !scalar.outer_ref_columns.is_empty() => {
-            let plan = single(scalar.subquery.as_ref().clone())?;
-            Transformed::yes(Expr::ScalarSubquery(subquery(lift.scalar(plan)?)))
+            let plan = scalar.subquery.as_ref().clone();
+            Transformed::yes(if is_single(&plan) {
+                Expr::ScalarSubquery(subquery(lift.scalar(plan)?))
+            } else {
+                let rows = Expr::ScalarSubquery(subquery(lift.scalar(two_rows(plan)?)?));
+                aggregate::only_row().call(vec![rows])
+            })
         }
         Expr::Exists(mut exists) if !exists.subquery.outer_ref_columns.is_empty() => {
             let plan = exists.subquery.subquery.as_ref().clone();
@@ -104,23 +114,56 @@ fn counted(plan: LogicalPlan, negated: bool) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(plan).project(vec![found.alias("exists")])?.build()
 }
 
-/// The only row of a scalar subquery.
-fn single(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut root = &plan;
+/// `x IN (SELECT y ...)`: whether some y equals x, and NULL if none does but that isn't certain.
+/// `None` for an operand that can't be read from the row around.
+fn membership(search: &InSubquery, around: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let plan = search.subquery.subquery.as_ref().clone();
+    if search.expr.contains_outer() {
+        return Ok(None);
+    }
+    let operand = search.expr.as_ref().clone().transform_up(|expr| {
+        Ok(match expr {
+            Expr::Column(column) => {
+                let field = Arc::clone(around.schema().field_from_column(&column)?);
+                Transformed::yes(Expr::OuterReferenceColumn(field, column))
+            }
+            other => Transformed::no(other),
+        })
+    })?;
+    let value = Expr::Column(Column::from(plan.schema().qualified_field(0)));
+    let is_equal = value.eq(operand.data);
+    let count = |expr: Expr| count_udaf().call(vec![expr]);
+    let counts = vec![
+        count(lit(1i64)).alias("all"),
+        count(is_equal.clone()).alias("certain"),
+        count(when(is_equal, lit(1i64)).end()?).alias("equal"),
+    ];
+    let column = |name: &str| Expr::Column(Column::new_unqualified(name));
+    let found = when(column("equal").gt(lit(0i64)), lit(!search.negated))
+        .when(column("all").gt(column("certain")), lit(ScalarValue::Boolean(None)))
+        .otherwise(lit(search.negated))?;
+    let plan = LogicalPlanBuilder::from(plan).aggregate(Vec::<Expr>::new(), counts)?;
+    plan.project(vec![found.alias("in")])?.build().map(Some)
+}
+
+/// Whether there is one row by the form of the query.
+fn is_single(mut plan: &LogicalPlan) -> bool {
     loop {
-        root = match root {
+        plan = match plan {
             LogicalPlan::Projection(projection) => &projection.input,
             LogicalPlan::SubqueryAlias(alias) => &alias.input,
-            LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => {
-                return Ok(plan);
-            }
-            _ => break,
+            LogicalPlan::Aggregate(aggregate) => return aggregate.group_expr.is_empty(),
+            _ => return false,
         };
     }
+}
+
+/// The first two rows of a scalar subquery, as an array.
+fn two_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
     let (qualifier, field) = plan.schema().qualified_field(0);
     let (column, name) = (Column::from((qualifier, field)), field.name().clone());
-    let only = aggregate::only_row().call(vec![Expr::Column(column)]);
-    let plan = LogicalPlanBuilder::from(plan).aggregate(Vec::<Expr>::new(), vec![only])?.build()?;
-    let only = Expr::Column(Column::from(plan.schema().qualified_field(0)));
-    LogicalPlanBuilder::from(plan).project(vec![only.alias(name)])?.build()
+    let rows = aggregate::first_two().call(vec![Expr::Column(column)]);
+    let plan = LogicalPlanBuilder::from(plan).aggregate(Vec::<Expr>::new(), vec![rows])?.build()?;
+    let rows = Expr::Column(Column::from(plan.schema().qualified_field(0)));
+    LogicalPlanBuilder::from(plan).project(vec![rows.alias(name)])?.build()
 }

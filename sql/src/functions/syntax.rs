@@ -4,7 +4,7 @@
 //! - A number is an `integer`, a `bigint` or a `numeric` by its looks; DataFusion would take the
 //!   widest.
 //! - `pg_catalog.f(x)`, `OPERATOR(pg_catalog.~)` and `COLLATE "C"` are `f(x)`, `~` and nothing.
-//! - `ARRAY(SELECT ...)`, `AT TIME ZONE` and `INTERVAL '...'` are functions and casts.
+//! - `ARRAY(SELECT ...)`, `ARRAY[column]`, `AT TIME ZONE` and `INTERVAL '...'` are functions and casts.
 
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
@@ -127,6 +127,10 @@ impl Rewriter {
                 let (zone, timestamp) = (take(time_zone), take(timestamp));
                 *expr = call("timezone", vec![zone, timestamp]);
             }
+            // The planner looks for columns of the query around in a function's arguments only.
+            Expr::Array(array) if array.elem.iter().any(is_column) => {
+                *expr = call("make_array", std::mem::take(&mut array.elem));
+            }
             Expr::Interval(interval) => *expr = interval_cast(interval)?,
             Expr::Cast { expr: operand, data_type, array: false, format: None, .. } => {
                 if let Some(name) = name_cast(operand, data_type) {
@@ -152,6 +156,14 @@ impl Rewriter {
         }
         Ok(())
     }
+}
+
+fn is_column(expr: &Expr) -> bool {
+    let found = ast::visit_expressions(expr, |expr| match expr {
+        Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
 /// VALUES whose columns mix texts with something else as UNION ALL, in which texts take the type of

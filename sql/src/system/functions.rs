@@ -91,9 +91,7 @@ pub(crate) fn register(state: &mut SessionState, frame: &Arc<Frame>, settings: &
     let any = vec![TypeSignature::Nullary, TypeSignature::VariadicAny];
     let signature = Signature::one_of(any, Volatility::Stable);
     state.register_udtf("pg_get_keywords", Arc::new(super::keywords::Keywords));
-    state
-        .register_udf(composite::expand_array())
-        .expect("a state in memory takes every function");
+    state.register_udf(composite::expand_array()).expect("a state in memory takes every function");
     for definition in definitions::all() {
         let scope = Arc::clone(&scope);
         let function = CatalogFunction { definition, signature: signature.clone(), scope };

@@ -25,9 +25,8 @@ pub(super) fn table(catalog: &Catalog, name: &str) -> Option<SystemTable> {
             rows.collect()
         }
         "table_constraints" => {
-            let keys = keys(catalog).map(|(relation, _)| {
-                constraint_row(relation, key_name(relation), "PRIMARY KEY")
-            });
+            let keys = keys(catalog)
+                .map(|(relation, _)| constraint_row(relation, key_name(relation), "PRIMARY KEY"));
             let checks = not_null(catalog).map(|(relation, place, _)| {
                 constraint_row(relation, not_null_name(catalog, relation, place), "CHECK")
             });

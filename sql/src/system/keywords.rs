@@ -6,8 +6,8 @@ use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::Result;
 
 use super::table::{Cell, SystemTable};
-use crate::functions::no_function;
 use crate::Type;
+use crate::functions::no_function;
 
 /// Each with its category, and whether it can name a column without AS.
 static KEYWORDS: &str = "\
@@ -80,7 +80,10 @@ static KEYWORDS: &str = "\
 pub(super) struct Keywords;
 
 impl TableFunctionImpl for Keywords {
-    fn call_with_args(&self, arguments: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
+    fn call_with_args(
+        &self,
+        arguments: TableFunctionArgs<'_, '_>,
+    ) -> Result<Arc<dyn TableProvider>> {
         if !arguments.exprs().is_empty() {
             return Err(no_function("pg_get_keywords", &[]).into());
         }

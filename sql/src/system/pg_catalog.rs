@@ -5,10 +5,10 @@ mod procedures;
 mod relations;
 mod types;
 
+pub(super) use procedures::{procedure_name, procedure_oid};
 pub(super) use relations::{
     constraint_of, index_definition, index_of, key_columns, relation_name, relation_oid,
 };
-pub(super) use procedures::{procedure_name, procedure_oid};
 pub(super) use types::type_name;
 
 use relations::key;
@@ -208,11 +208,7 @@ fn tables(catalog: &Catalog) -> Vec<Vec<Cell>> {
 fn statistics(catalog: &Catalog) -> Vec<Vec<Cell>> {
     let tables = catalog.relations.values().filter(|relation| relation.is_stored());
     let row = |relation: &Relation| {
-        vec![
-            relation.id.0.into(),
-            relation.schema.as_str().into(),
-            relation.name.as_str().into(),
-        ]
+        vec![relation.id.0.into(), relation.schema.as_str().into(), relation.name.as_str().into()]
     };
     tables.map(row).collect()
 }

@@ -1,30 +1,121 @@
 //! The value of the only row that a scalar subquery may return.
+//!
+//! Groups may be computed that no row asks for, so the aggregate keeps two values, and who asks
+//! refuses the second.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
+use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::format_state_name;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use crate::functions::row::{one_array, shaped};
 use crate::{Error, SqlState};
 
-/// The aggregate; NULL of no rows, and an error of two.
-pub(in crate::functions) fn only_row() -> Arc<AggregateUDF> {
+/// The aggregate: an array of the first two values, or of fewer.
+pub(in crate::functions) fn first_two() -> Arc<AggregateUDF> {
     let signature = Signature::any(1, Volatility::Immutable);
-    Arc::new(AggregateUDF::new_from_impl(Only { signature }))
+    Arc::new(AggregateUDF::new_from_impl(FirstTwo { signature }))
+}
+
+/// The function: the only value of such an array; NULL of none, and an error of two.
+pub(in crate::functions) fn only_row() -> Arc<ScalarUDF> {
+    let signature = Signature::any(1, Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(OnlyRow { signature }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Only {
+struct FirstTwo {
     signature: Signature,
 }
 
-impl AggregateUDFImpl for Only {
+impl AggregateUDFImpl for FirstTwo {
+    fn name(&self) -> &str {
+        "first two"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        let element = arguments.first().cloned().unwrap_or(DataType::Null);
+        Ok(DataType::new_list(element, true))
+    }
+
+    // The SQL type travels in the field's metadata.
+    fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
+        let types: Vec<_> = arguments.iter().map(|field| field.data_type().clone()).collect();
+        let field = Field::new(self.name(), self.return_type(&types)?, true);
+        let metadata = arguments.first().map(|element| element.metadata().clone());
+        Ok(Arc::new(field.with_metadata(metadata.unwrap_or_default())))
+    }
+
+    fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        let name = format_state_name(arguments.name, "values");
+        Ok(vec![Arc::new(Field::new(name, arguments.return_field.data_type().clone(), true))])
+    }
+
+    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        let data_type = match arguments.return_field.data_type() {
+            DataType::List(element) => element.data_type().clone(),
+            _ => return Err(Error::internal("an array that is none").into()),
+        };
+        Ok(Box::new(TwoValues { data_type, values: vec![] }))
+    }
+}
+
+#[derive(Debug)]
+struct TwoValues {
+    data_type: DataType,
+    values: Vec<ScalarValue>,
+}
+
+impl TwoValues {
+    fn add(&mut self, values: &ArrayRef) -> Result<()> {
+        let free = 2 - self.values.len();
+        for row in 0..values.len().min(free) {
+            self.values.push(ScalarValue::try_from_array(values, row)?);
+        }
+        Ok(())
+    }
+}
+
+impl Accumulator for TwoValues {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.add(&values[0])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        states[0].as_list::<i32>().iter().flatten().try_for_each(|values| self.add(&values))
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        Ok(ScalarValue::List(ScalarValue::new_list_nullable(&self.values, &self.data_type)))
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.values.iter().map(ScalarValue::size).sum::<usize>()
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OnlyRow {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for OnlyRow {
     fn name(&self) -> &str {
         "only row"
     }
@@ -34,71 +125,38 @@ impl AggregateUDFImpl for Only {
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        Ok(arguments.first().cloned().unwrap_or(DataType::Null))
-    }
-
-    // The SQL type travels in the field's metadata.
-    fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
-        Ok(match arguments {
-            [field] => Arc::new(field.as_ref().clone().with_name(self.name()).with_nullable(true)),
-            _ => Arc::new(Field::new(self.name(), DataType::Null, true)),
-        })
-    }
-
-    fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
-        let field = |name: &str, data_type| -> FieldRef {
-            Arc::new(Field::new(format_state_name(arguments.name, name), data_type, true))
-        };
-        let value = arguments.return_field.data_type().clone();
-        Ok(vec![field("value", value), field("is_seen", DataType::Boolean)])
-    }
-
-    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        let value = ScalarValue::try_from(arguments.return_field.data_type())?;
-        Ok(Box::new(OnlyRow { value, is_seen: false }))
-    }
-}
-
-#[derive(Debug)]
-struct OnlyRow {
-    value: ScalarValue,
-    is_seen: bool,
-}
-
-impl OnlyRow {
-    fn take(&mut self, values: &ArrayRef, row: usize) -> Result<()> {
-        if self.is_seen {
-            let message = "more than one row returned by a subquery used as an expression";
-            return Err(Error::new(SqlState::CARDINALITY_VIOLATION, message).into());
+        match arguments {
+            [DataType::List(element)] => Ok(element.data_type().clone()),
+            _ => Err(Error::internal("a row of something else than rows").into()),
         }
-        self.value = ScalarValue::try_from_array(values, row)?;
-        self.is_seen = true;
-        Ok(())
-    }
-}
-
-impl Accumulator for OnlyRow {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        // The second row is one too many, and the others needn't be looked at.
-        let rows = values[0].len().min(2);
-        (0..rows).try_for_each(|row| self.take(&values[0], row))
     }
 
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        let is_seen = states[1].as_boolean();
-        let mut seen = (0..is_seen.len()).filter(|row| is_seen.is_valid(*row) && is_seen.value(*row));
-        seen.try_for_each(|row| self.take(&states[0], row))
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types = arguments.arg_fields.iter().map(|field| field.data_type().clone());
+        let field = Field::new(self.name(), self.return_type(&types.collect::<Vec<_>>())?, true);
+        let metadata = arguments.arg_fields.first().map(|array| array.metadata().clone());
+        Ok(Arc::new(field.with_metadata(metadata.unwrap_or_default())))
     }
 
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(self.value.clone())
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Ok(vec![self.value.clone(), ScalarValue::Boolean(Some(self.is_seen))])
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self) + self.value.size()
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some(argument) = arguments.args.first() else {
+            return Err(Error::internal("a row of nothing").into());
+        };
+        let (array, is_scalar) = one_array(argument)?;
+        let lists = array.as_list::<i32>();
+        let offsets = lists.value_offsets();
+        let places = (0..lists.len()).map(|row| {
+            let length = if lists.is_null(row) { 0 } else { lists.value_length(row) };
+            match length {
+                0 => Ok(None),
+                1 => Ok(Some(offsets[row] as u32)),
+                _ => {
+                    let message = "more than one row returned by a subquery used as an expression";
+                    Err(Error::new(SqlState::CARDINALITY_VIOLATION, message))
+                }
+            }
+        });
+        let places = places.collect::<std::result::Result<UInt32Array, Error>>()?;
+        shaped(take(lists.values(), &places, None)?, is_scalar)
     }
 }

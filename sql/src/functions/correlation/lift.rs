@@ -8,11 +8,12 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, Result, ScalarValue};
 use datafusion::functions::core::expr_fn::coalesce;
+use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{find_out_reference_exprs, split_conjunction};
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Distinct, EmptyRelation, Expr, Filter, Join, LogicalPlan,
-    LogicalPlanBuilder, Operator, Projection, Sort,
+    Aggregate, BinaryExpr, Distinct, EmptyRelation, Expr, ExprFunctionExt, FetchType, Filter, Join,
+    Limit, LogicalPlan, LogicalPlanBuilder, Operator, Projection, SkipType, Sort, cast, lit,
 };
 
 /// What a subquery is lifted from.
@@ -44,8 +45,7 @@ impl Lift<'_> {
         if !is_needed(&plan, is_scalar)? {
             return Ok(plan);
         }
-        let columns: Vec<_> =
-            plan.schema().columns().into_iter().map(Expr::Column).collect();
+        let columns: Vec<_> = plan.schema().columns().into_iter().map(Expr::Column).collect();
         match self.plan(plan.clone())? {
             None => Ok(plan),
             Some((lifted, keys)) if keys.is_empty() => Ok(lifted),
@@ -89,13 +89,19 @@ impl Lift<'_> {
                     return Ok(None);
                 };
                 let grouped = aggregate.group_expr.len();
+                let is_one_row = grouped == 0;
                 let expr = [aggregate.group_expr, aggregate.aggr_expr].concat();
                 let Some((input, keys, mut group)) = self.read(lifted, expr, &names)? else {
                     return Ok(None);
                 };
+                let aggregates = group.split_off(grouped);
+                if !is_one_row {
+                    group.extend(keys.iter().map(|(column, _)| Expr::Column(column.clone())));
+                    let plan = Aggregate::try_new(Arc::new(input), group, aggregates)?;
+                    return Ok(Some((LogicalPlan::Aggregate(plan), keys)));
+                }
                 // What there is of no rows, DataFusion knows, if it finds the keys below.
                 let input = tied(input, keys)?;
-                let aggregates = group.split_off(grouped);
                 let plan = Aggregate::try_new(Arc::new(input), group, aggregates)?;
                 Ok(Some((LogicalPlan::Aggregate(plan), vec![])))
             }
@@ -135,9 +141,58 @@ impl Lift<'_> {
                 let plan = Sort { expr, input: Arc::new(input), fetch: None };
                 Ok(Some((LogicalPlan::Sort(plan), keys)))
             }
+            LogicalPlan::Limit(limit) => self.limit(limit),
             LogicalPlan::Join(join) => self.join(join),
             _ => Ok(None),
         }
+    }
+
+    /// Rows are counted for each row around.
+    fn limit(&self, limit: Limit) -> Result<Option<Lifted>> {
+        let (SkipType::Literal(skip), FetchType::Literal(fetch)) =
+            (limit.get_skip_type()?, limit.get_fetch_type()?)
+        else {
+            return Ok(None);
+        };
+        // What is ordered may be projected before it is counted.
+        if let LogicalPlan::Projection(projection) = limit.input.as_ref()
+            && matches!(projection.input.as_ref(), LogicalPlan::Sort(_))
+        {
+            let input = Arc::clone(&projection.input);
+            let counted = LogicalPlan::Limit(Limit { input, ..limit.clone() });
+            let plan = Projection::try_new(projection.expr.clone(), Arc::new(counted))?;
+            return self.plan(LogicalPlan::Projection(plan));
+        }
+        let (input, order) = match limit.input.as_ref() {
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => {
+                (sort.input.as_ref().clone(), sort.expr.clone())
+            }
+            other => (other.clone(), vec![]),
+        };
+        if order.iter().any(|sort| sort.expr.contains_outer()) {
+            return Ok(None);
+        }
+        let Some((input, keys)) = self.plan(input)? else { return Ok(None) };
+        let partition = keys.iter().map(|(column, _)| Expr::Column(column.clone())).collect();
+        let number = format!("row {}", self.next.replace(self.next.get() + 1));
+        let counted = row_number().partition_by(partition);
+        let counted = if order.is_empty() { counted } else { counted.order_by(order) }.build()?;
+        let count = Expr::Column(Column::new_unqualified(number.clone()));
+        let (skip, fetch) = (skip as i64, fetch.map(|fetch| fetch as i64));
+        let first = cast(count.clone(), DataType::Int64).gt(lit(skip));
+        let condition = match fetch {
+            None => first,
+            Some(fetch) => {
+                first.and(cast(count, DataType::Int64).lt_eq(lit(skip.saturating_add(fetch))))
+            }
+        };
+        let columns: Vec<_> = input.schema().columns().into_iter().map(Expr::Column).collect();
+        let plan = LogicalPlanBuilder::from(input)
+            .window(vec![counted.alias(number)])?
+            .filter(condition)?
+            .project(columns)?
+            .build()?;
+        Ok(Some((plan, keys)))
     }
 
     fn join(&self, join: Join) -> Result<Option<Lifted>> {
@@ -309,8 +364,13 @@ fn is_needed(plan: &LogicalPlan, is_scalar: bool) -> Result<bool> {
                 is_needed |= is_scalar
                     && conditions.any(|condition| condition.contains_outer() && !is_key(condition));
             }
-            // DataFusion loses a condition that stands below a join.
-            LogicalPlan::Join(_) => is_needed |= !node.all_out_ref_exprs().is_empty(),
+            // DataFusion loses a condition that stands below some nodes.
+            LogicalPlan::Join(_) | LogicalPlan::Limit(_) | LogicalPlan::Distinct(_) => {
+                is_needed |= !node.all_out_ref_exprs().is_empty();
+            }
+            LogicalPlan::Aggregate(aggregate) if !aggregate.group_expr.is_empty() => {
+                is_needed |= !node.all_out_ref_exprs().is_empty();
+            }
             node => is_needed |= node.contains_outer_reference(),
         }
         Ok(if is_needed { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })

@@ -26,8 +26,7 @@ struct ExpandArray {
 }
 
 fn fields(element: &DataType) -> Fields {
-    let fields =
-        [Field::new("x", element.clone(), true), Field::new("n", DataType::Int32, true)];
+    let fields = [Field::new("x", element.clone(), true), Field::new("n", DataType::Int32, true)];
     Fields::from_iter(fields)
 }
 

@@ -8,8 +8,9 @@ use crate::{Error, SqlState};
 pub(super) fn build_object(arguments: &[ScalarValue]) -> Result<Option<ScalarValue>, Error> {
     if arguments.len() % 2 != 0 {
         let message = "argument list must have even number of elements";
-        return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message)
-            .with_hint("The arguments of json_build_object() must consist of alternating keys and values."));
+        return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(
+            "The arguments of json_build_object() must consist of alternating keys and values.",
+        ));
     }
     let pairs = arguments.chunks_exact(2).zip(1..).map(|(pair, number)| {
         if pair[0].is_null() {
