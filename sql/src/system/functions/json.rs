@@ -6,7 +6,7 @@ use crate::{Error, SqlState};
 
 /// An object of keys and values in turn.
 pub(super) fn build_object(arguments: &[ScalarValue]) -> Result<Option<ScalarValue>, Error> {
-    if arguments.len() % 2 != 0 {
+    if !arguments.len().is_multiple_of(2) {
         let message = "argument list must have even number of elements";
         return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(
             "The arguments of json_build_object() must consist of alternating keys and values.",
