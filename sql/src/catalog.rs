@@ -33,6 +33,9 @@ pub struct Catalog {
 pub struct Schema {
     /// Its OID.
     pub oid: u32,
+    /// What COMMENT ON says of it.
+    #[serde(default)]
+    pub comment: Option<String>,
 }
 
 /// A table or a view.
@@ -48,6 +51,9 @@ pub struct Relation {
     pub columns: Vec<Column>,
     /// What it is.
     pub kind: RelationKind,
+    /// What COMMENT ON says of it.
+    #[serde(default)]
+    pub comment: Option<String>,
 }
 
 /// A column.
@@ -59,6 +65,12 @@ pub struct Column {
     pub kind: Type,
     /// Whether NULL is refused.
     pub not_null: bool,
+    /// The expression whose value it has in a new row that gives it none; NULL without one.
+    #[serde(default)]
+    pub default: Option<String>,
+    /// What COMMENT ON says of it.
+    #[serde(default)]
+    pub comment: Option<String>,
 }
 
 /// What a relation is.
@@ -90,7 +102,7 @@ pub enum RelationKind {
 impl Default for Catalog {
     fn default() -> Self {
         // PostgreSQL's own OID of `public`.
-        let public = Schema { oid: 2200 };
+        let public = Schema { oid: 2200, comment: None };
         Self {
             version: CatalogVersion(0),
             next_oid: FIRST_USER_OID,
@@ -207,6 +219,11 @@ impl Relation {
 }
 
 impl Column {
+    /// A column that takes NULL, and does without a value.
+    pub fn new(name: String, kind: Type) -> Self {
+        Self { name, kind, not_null: false, default: None, comment: None }
+    }
+
     /// The Arrow field that carries it; the SQL type travels in its metadata where Arrow's doesn't
     /// tell it.
     pub fn field(&self) -> Field {

@@ -76,6 +76,10 @@ impl CopyIn {
                 }
             }
         }
+        let columns = target.relation().columns.iter().enumerate();
+        let columns = columns.filter(|(place, _)| !places.contains(place));
+        let defaults = dml::defaults(&frame, settings, columns).await?;
+        let target = target.with_defaults(defaults);
         let reader = Reader::new(&target, &places, format, &settings.text_format())?;
         let keys = target.is_keyed().then(|| Keys::new(&target)).transpose()?;
         let progress = progress.clone();

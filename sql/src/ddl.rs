@@ -3,7 +3,11 @@
 //! Each is planned against the newest catalog and sent as a change made from that version; if
 //! somebody else was faster, it is planned again.
 
+mod comment;
+mod default;
 mod drop;
+mod rename;
+mod schema;
 mod table;
 mod view;
 
@@ -59,6 +63,15 @@ impl Definition<'_> {
             }
             ast::Statement::CreateView(create) => {
                 ("CREATE VIEW", Box::new(move |context| view::create(context, create)))
+            }
+            ast::Statement::CreateSchema { .. } => {
+                ("CREATE SCHEMA", Box::new(move |context| schema::create(context, statement)))
+            }
+            ast::Statement::Comment { .. } => {
+                ("COMMENT", Box::new(move |context| comment::comment(context, statement)))
+            }
+            ast::Statement::AlterTable(alter) => {
+                ("ALTER TABLE", Box::new(move |context| rename::table(context, alter)))
             }
             ast::Statement::Drop { .. } => {
                 let drop = drop::Drop::read(statement)?;

@@ -6,6 +6,7 @@
 mod affected;
 mod assign;
 mod constant;
+mod defaults;
 mod delete;
 mod insert;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{self, ObjectName};
 
+pub(crate) use defaults::{check_default, defaults, select_one};
 pub(crate) use read::Arguments;
 pub(crate) use truncate::Truncate;
 

@@ -153,6 +153,14 @@ impl QueryContext {
         self.state.aggregate_functions().contains_key(name)
     }
 
+    /// Whether a function of this name may differ from call to call.
+    pub(crate) fn is_volatile(&self, name: &str) -> bool {
+        let function = self.state.scalar_functions().get(name);
+        function.is_some_and(|f| {
+            f.signature().volatility == datafusion::logical_expr::Volatility::Volatile
+        })
+    }
+
     /// Whether there is a function of this name.
     pub(crate) fn has_function(&self, name: &str) -> bool {
         self.is_aggregate(name)

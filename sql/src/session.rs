@@ -188,6 +188,8 @@ impl Session {
             ast::Statement::CreateTable(_)
             | ast::Statement::CreateView(_)
             | ast::Statement::CreateSchema { .. }
+            | ast::Statement::Comment { .. }
+            | ast::Statement::AlterTable(_)
             | ast::Statement::Drop { .. } => {
                 let tag = self.definition()?.run(tree).await?;
                 Ok(Response::Complete { tag })

@@ -15,13 +15,14 @@ use crate::{Error, Type};
 /// A table of three texts, or of an integer and two texts.
 fn target(first: Type) -> Target {
     let kinds = [("a", first), ("b", Type::Text), ("c", Type::Text)];
-    let columns = kinds.map(|(name, kind)| Column { name: name.to_owned(), kind, not_null: false });
+    let columns = kinds.map(|(name, kind)| Column::new(name.to_owned(), kind));
     let relation = Relation {
         id: RelationId(1),
         schema: "public".to_owned(),
         name: "t".to_owned(),
         columns: columns.into(),
         kind: RelationKind::Table { key: vec![] },
+        comment: None,
     };
     let mut catalog = Catalog::default();
     catalog.relations.insert(relation.id, relation.clone());

@@ -76,7 +76,8 @@ impl Reader {
         let mut missing =
             definition.iter().enumerate().filter(|(place, _)| !places.contains(place));
         Ok(Self {
-            lacks_values: missing.any(|(_, column)| column.not_null),
+            lacks_values: missing
+                .any(|(place, column)| column.not_null && target.default_of(place).is_none()),
             target: target.clone(),
             lines: Lines::new(format.syntax.quotes),
             fields: Fields::default(),

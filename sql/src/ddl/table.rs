@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use stillframe_protocol::RelationId;
 
-use super::{Edit, already_exists, skipped, target};
+use super::{Edit, already_exists, default, skipped, target};
 use crate::query::QueryContext;
 use crate::{Column, Error, Relation, RelationKind, SqlState, Type, names};
 
@@ -26,11 +26,11 @@ pub(super) fn create(context: &QueryContext, create: &CreateTable) -> Result<Edi
             false => Err(already_exists(&name)),
         };
     }
-    let (columns, key) = columns(&name, create)?;
+    let (columns, key) = columns(context, &name, create)?;
     let mut catalog = (**catalog).clone();
     let id = RelationId(catalog.allocate());
     let kind = RelationKind::Table { key };
-    catalog.relations.insert(id, Relation { id, schema, name, columns, kind });
+    catalog.relations.insert(id, Relation { id, schema, name, columns, kind, comment: None });
     Ok(Edit::changed(catalog))
 }
 
@@ -75,12 +75,16 @@ fn refuse(create: &CreateTable) -> Result<(), Error> {
 }
 
 /// The columns, and the places of those of the primary key.
-fn columns(table: &str, create: &CreateTable) -> Result<(Vec<Column>, Vec<usize>), Error> {
+fn columns(
+    context: &QueryContext,
+    table: &str,
+    create: &CreateTable,
+) -> Result<(Vec<Column>, Vec<usize>), Error> {
     let mut columns: Vec<Column> = vec![];
     let mut seen = BTreeSet::new();
     let mut keys: Vec<Vec<usize>> = vec![];
     for (place, definition) in create.columns.iter().enumerate() {
-        let (column, is_key) = column(definition)?;
+        let (column, is_key) = column(context, definition)?;
         if !seen.insert(column.name.clone()) {
             let message = format!("column \"{}\" specified more than once", column.name);
             return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
@@ -118,9 +122,9 @@ fn columns(table: &str, create: &CreateTable) -> Result<(Vec<Column>, Vec<usize>
 }
 
 /// A column, and whether it is the primary key by itself.
-fn column(definition: &ColumnDef) -> Result<(Column, bool), Error> {
+fn column(context: &QueryContext, definition: &ColumnDef) -> Result<(Column, bool), Error> {
     let kind = Type::of_column(&definition.data_type)?;
-    let mut column = Column { name: names::fold(&definition.name), kind, not_null: false };
+    let mut column = Column::new(names::fold(&definition.name), kind);
     let mut is_key = false;
     let mut is_null = false;
     for option in &definition.options {
@@ -131,7 +135,9 @@ fn column(definition: &ColumnDef) -> Result<(Column, bool), Error> {
             ColumnOption::Unique(_) => return Err(Error::unsupported("UNIQUE")),
             ColumnOption::ForeignKey(_) => return Err(Error::unsupported("FOREIGN KEY")),
             ColumnOption::Check(_) => return Err(Error::unsupported("CHECK")),
-            ColumnOption::Default(_) => return Err(Error::unsupported("DEFAULT")),
+            ColumnOption::Default(expr) => {
+                column.default = default::text(context, &column, expr)?;
+            }
             ColumnOption::Generated { .. } => {
                 return Err(Error::unsupported("a generated column"));
             }

@@ -43,7 +43,8 @@ pub(super) fn create(context: &QueryContext, create: &CreateView) -> Result<Edit
         }
         None => RelationId(catalog.allocate()),
     };
-    catalog.relations.insert(id, Relation { id, schema, name, columns, kind });
+    let comment = catalog.relations.get(&id).and_then(|old| old.comment.clone());
+    catalog.relations.insert(id, Relation { id, schema, name, columns, kind, comment });
     Ok(Edit::Changed { catalog, dropped: vec![], notices })
 }
 
@@ -80,7 +81,7 @@ pub(super) fn create_materialized(
     };
     let mut catalog = (*context.catalog).clone();
     let id = RelationId(catalog.allocate());
-    catalog.relations.insert(id, Relation { id, schema, name, columns, kind });
+    catalog.relations.insert(id, Relation { id, schema, name, columns, kind, comment: None });
     Ok(Edit::Changed { catalog, dropped: vec![], notices })
 }
 
@@ -133,7 +134,7 @@ fn columns(
             let message = format!("column \"{name}\" specified more than once");
             return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
         }
-        columns.push(Column { name, kind: column.kind.clone(), not_null: false });
+        columns.push(Column::new(name, column.kind.clone()));
     }
     Ok((columns, vec![]))
 }

@@ -26,17 +26,27 @@ pub(super) fn assign(
         Cast::Text => through_text(array, from, to, format),
         Cast::Integer => to_integer(array, to),
         Cast::Real => to_real(array),
-        Cast::Missing => {
-            let message = format!(
-                "column \"{}\" is of type {} but expression is of type {}",
-                column.name,
-                bare(to),
-                bare(from)
-            );
-            Err(Error::new(SqlState::DATATYPE_MISMATCH, message)
-                .with_hint("You will need to rewrite or cast the expression."))
-        }
+        Cast::Missing => Err(mismatch(from, column, "expression")),
     }
+}
+
+/// Refuses an expression, by its type, that the column can't take.
+pub(super) fn check_assignable(from: &Type, column: &Column, what: &str) -> Result<(), Error> {
+    match cast_of(from, &column.kind) {
+        Cast::Missing => Err(mismatch(from, column, what)),
+        _ => Ok(()),
+    }
+}
+
+fn mismatch(from: &Type, column: &Column, what: &str) -> Error {
+    let message = format!(
+        "column \"{}\" is of type {} but {what} is of type {}",
+        column.name,
+        bare(&column.kind),
+        bare(from)
+    );
+    Error::new(SqlState::DATATYPE_MISMATCH, message)
+        .with_hint("You will need to rewrite or cast the expression.")
 }
 
 /// How values get from one type to another.

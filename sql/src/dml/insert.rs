@@ -6,7 +6,7 @@ use arrow::array::ArrayRef;
 use datafusion::sql::sqlparser::ast::{Expr, Insert, ObjectName, Query, SetExpr, TableObject};
 
 use super::values::{Cell, ColumnValues, finish};
-use super::{Command, Statement, read, source, target};
+use super::{Command, Statement, defaults, read, source, target};
 use crate::write::{Proposal, Target};
 use crate::{Error, Frame, SqlState, Type, names};
 
@@ -18,6 +18,7 @@ pub(super) async fn propose(
 ) -> Result<Proposal, Error> {
     let target = target(frame, statement.settings, table(insert)?, Command::Insert)?;
     let given = Given::new(insert, &target)?;
+    let target = with_defaults(statement, insert, frame, target, &given).await?;
     let mut values: Vec<Option<ArrayRef>> = vec![None; target.relation().columns.len()];
     let (columns, rows) = match insert.source.as_deref() {
         None => (vec![], 1),
@@ -33,6 +34,33 @@ pub(super) async fn propose(
         values[*place] = Some(array);
     }
     Proposal::insert(&target, target.rows(values, rows)?)
+}
+
+/// The target with what its columns have where the rows give nothing, or say DEFAULT.
+async fn with_defaults(
+    statement: &Statement<'_>,
+    insert: &Insert,
+    frame: &Arc<Frame>,
+    target: Target,
+    given: &Given,
+) -> Result<Target, Error> {
+    let rows = insert.source.as_deref().and_then(rows_of_values).unwrap_or_default();
+    let width = match insert.source.as_deref() {
+        None => 0,
+        Some(query) => rows_of_values(query)
+            .map_or(given.places.len(), |rows| rows.first().map_or(0, |row| row.len())),
+    };
+    let is_asked = |place: &usize| {
+        let position = given.places.iter().take(width).position(|given| given == place);
+        position.is_none_or(|position| {
+            let mut cells = rows.iter().filter_map(|row| row.get(position));
+            cells.any(|expr| matches!(Cell::new(expr), Cell::Default))
+        })
+    };
+    let columns = target.relation().columns.iter().enumerate();
+    let columns = columns.filter(|(place, _)| is_asked(place));
+    let defaults = defaults(frame, statement.settings, columns).await?;
+    Ok(target.with_defaults(defaults))
 }
 
 /// The types of an INSERT's parameters.
@@ -151,11 +179,8 @@ async fn columns_of_values(
     for row in rows {
         given.check(row.len(), Some(width))?;
     }
-    let columns = given
-        .places
-        .iter()
-        .take(width)
-        .map(|place| ColumnValues::new(statement, &target.relation().columns[*place]));
+    let columns =
+        given.places.iter().take(width).map(|place| ColumnValues::new(statement, target, *place));
     let mut columns = columns.collect::<Result<Vec<_>, _>>()?;
     for row in rows {
         for (expr, column) in row.iter().zip(&mut columns) {

@@ -12,7 +12,7 @@ use super::affected::Affected;
 use super::assign::assign;
 use super::constant::Constant;
 use super::values::{Cell, ColumnValues};
-use super::{Command, Statement, read};
+use super::{Command, Statement, defaults, read};
 use crate::write::{Proposal, Target};
 use crate::{Error, Frame, SqlState, Type, names};
 
@@ -22,12 +22,20 @@ pub(super) async fn propose(
     update: &Update,
     frame: &Arc<Frame>,
 ) -> Result<Proposal, Error> {
-    let affected = affected(statement, update, frame)?;
+    let mut affected = affected(statement, update, frame)?;
+    let assigned = assignments(update, &affected.target)?;
+    let is_asked = |place: &usize| {
+        assigned.iter().any(|(assigned, cell)| assigned == place && matches!(cell, Cell::Default))
+    };
+    let columns = affected.target.relation().columns.iter().enumerate();
+    let columns = columns.filter(|(place, _)| is_asked(place));
+    let defaults = defaults(frame, statement.settings, columns).await?;
+    affected.target = affected.target.with_defaults(defaults);
     let target = &affected.target;
     let columns = &target.relation().columns;
     let mut constants = vec![];
     let mut computed = vec![];
-    for (place, cell) in assignments(update, target)? {
+    for (place, cell) in assigned {
         match cell {
             Cell::Expr(expr)
                 if Constant::of(expr, &columns[place].kind, &statement.arguments).is_none() =>
@@ -35,9 +43,9 @@ pub(super) async fn propose(
                 computed.push((place, expr));
             }
             cell => {
-                let mut column = ColumnValues::new(statement, &columns[place])?;
+                let mut column = ColumnValues::new(statement, target, place)?;
                 column.push(statement, cell)?;
-                constants.push((place, column.constants()));
+                constants.push((place, column.constant()));
             }
         }
     }

@@ -12,6 +12,7 @@ use super::assign::assign;
 use super::constant::Constant;
 use super::read::{answer, select};
 use crate::text::{Excess, TextDecoder};
+use crate::write::Target;
 use crate::{Column, Error, Frame, SqlState};
 
 /// How many expressions one query computes at most.
@@ -43,22 +44,32 @@ impl<'a> Cell<'a> {
 pub(super) struct ColumnValues<'a> {
     column: &'a Column,
     decoder: TextDecoder,
-    /// By row, from which of both (constants, computed) it comes and its place there.
+    /// By row, from which of the three (constants, computed, the default) it comes and its place
+    /// there.
     cells: Vec<(usize, usize)>,
     computed: Vec<&'a Expr>,
+    /// What the word DEFAULT stands for; NULL without one.
+    default: Option<ArrayRef>,
 }
 
 impl<'a> ColumnValues<'a> {
-    pub(super) fn new(statement: &Statement<'_>, column: &'a Column) -> Result<Self, Error> {
+    pub(super) fn new(
+        statement: &Statement<'_>,
+        target: &'a Target,
+        place: usize,
+    ) -> Result<Self, Error> {
+        let column = &target.relation().columns[place];
+        let default = target.default_of(place).cloned();
         let format = statement.settings.text_format();
         let decoder = TextDecoder::new(&column.kind, &format, Excess::Refuse)?;
-        Ok(Self { column, decoder, cells: vec![], computed: vec![] })
+        Ok(Self { column, decoder, cells: vec![], computed: vec![], default })
     }
 
     /// Adds the next row's value.
     pub(super) fn push(&mut self, statement: &Statement<'a>, cell: Cell<'a>) -> Result<(), Error> {
         let kind = &self.column.kind;
         match cell {
+            Cell::Default if self.default.is_some() => self.cells.push((2, 0)),
             Cell::Default => {
                 self.cells.push((0, self.decoder.len()));
                 self.decoder.append_null();
@@ -79,9 +90,12 @@ impl<'a> ColumnValues<'a> {
 }
 
 impl ColumnValues<'_> {
-    /// The values, if all of them are constants.
-    pub(super) fn constants(mut self) -> ArrayRef {
-        self.decoder.finish()
+    /// The only value, which is a constant or the default.
+    pub(super) fn constant(mut self) -> ArrayRef {
+        match (self.cells.as_slice(), self.default) {
+            ([(2, _)], Some(default)) => default,
+            _ => self.decoder.finish(),
+        }
     }
 }
 
@@ -111,13 +125,18 @@ pub(super) async fn finish(
         .into_iter()
         .map(|mut column| {
             let constants = column.decoder.finish();
-            if column.computed.is_empty() {
+            if column.cells.iter().all(|(source, _)| *source == 0) {
                 return Ok(constants);
             }
             let arrays: Vec<_> = computed.by_ref().take(column.computed.len()).collect();
             let arrays: Vec<_> = arrays.iter().map(AsRef::as_ref).collect();
-            let computed = concat(&arrays).map_err(broken)?;
-            interleave(&[constants.as_ref(), computed.as_ref()], &column.cells).map_err(broken)
+            let computed = match arrays.is_empty() {
+                true => constants.slice(0, 0),
+                false => concat(&arrays).map_err(broken)?,
+            };
+            let default = column.default.unwrap_or_else(|| constants.slice(0, 0));
+            let sources = [constants.as_ref(), computed.as_ref(), default.as_ref()];
+            interleave(&sources, &column.cells).map_err(broken)
         })
         .collect()
 }

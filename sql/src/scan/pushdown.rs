@@ -175,7 +175,7 @@ mod tests {
 
     /// A table (v text, b int, a int, primary key (a, b)).
     fn relation() -> Relation {
-        let column = |name: &str, kind| Defined { name: name.to_owned(), kind, not_null: false };
+        let column = |name: &str, kind| Defined::new(name.to_owned(), kind);
         Relation {
             id: RelationId(1),
             schema: "public".to_owned(),
@@ -186,6 +186,7 @@ mod tests {
                 column("a", Type::Integer),
             ],
             kind: RelationKind::Table { key: vec![2, 1] },
+            comment: None,
         }
     }
 

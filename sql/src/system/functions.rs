@@ -6,6 +6,7 @@ mod composite;
 mod definitions;
 mod json;
 mod names;
+pub(super) mod viewdef;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -3,8 +3,8 @@
 
 mod columns;
 
-use super::pg_catalog;
 use super::table::{Cell, SystemTable};
+use super::{functions, pg_catalog};
 use crate::{Catalog, Column, DATABASE_NAME, Relation, RelationKind, Type};
 
 /// The columns of a row that say something.
@@ -120,7 +120,7 @@ fn table_row(relation: &Relation) -> Row {
 fn view_row(relation: &Relation) -> Option<Row> {
     let RelationKind::View { query, .. } = &relation.kind else { return None };
     let mut row = named(relation);
-    row.push(("view_definition", format!("{query};").into()));
+    row.push(("view_definition", functions::viewdef::definition(query).into()));
     row.push(("check_option", "NONE".into()));
     let never = [
         "is_updatable",
@@ -180,6 +180,7 @@ fn column_row(relation: &Relation, column: &Column, place: usize) -> Row {
     row.extend([
         ("column_name", column.name.as_str().into()),
         ("ordinal_position", Cell::Integer(number)),
+        ("column_default", column.default.as_deref().into()),
         ("is_nullable", yes_or_no(!column.not_null)),
         ("udt_catalog", DATABASE_NAME.into()),
         ("udt_schema", "pg_catalog".into()),

@@ -1,6 +1,7 @@
 //! `pg_catalog`: the catalog as PostgreSQL 15 shows it, as far as clients ask.
 
 mod definitions;
+mod dependencies;
 mod procedures;
 mod relations;
 mod types;
@@ -14,7 +15,7 @@ pub(super) use types::type_name;
 use relations::key;
 
 use super::table::{Cell, SystemTable};
-use super::{OWNER, OWNER_OID};
+use super::{OWNER, OWNER_OID, functions};
 use crate::query::QueryContext;
 use crate::{Catalog, DATABASE_NAME, Relation, RelationKind};
 
@@ -42,8 +43,10 @@ pub(super) fn table(context: &QueryContext, name: &str) -> Option<SystemTable> {
         "pg_attribute" => relations::attributes(catalog),
         "pg_index" => relations::indexes(catalog),
         "pg_constraint" => relations::constraints(catalog),
+        "pg_attrdef" => relations::defaults(catalog),
+        "pg_description" => relations::descriptions(catalog),
         "pg_rewrite" => relations::rules(catalog),
-        "pg_depend" => relations::dependencies(catalog),
+        "pg_depend" => dependencies::rows(catalog),
         "pg_type" => types::rows(),
         "pg_settings" => settings(context),
         "pg_tablespace" => [(1663, "pg_default"), (1664, "pg_global")]
@@ -217,7 +220,7 @@ fn views(catalog: &Catalog, materialized: bool) -> Vec<Vec<Cell>> {
     let row = |relation: &Relation| {
         let name: [Cell; 3] =
             [relation.schema.as_str().into(), relation.name.as_str().into(), OWNER.into()];
-        let definition = |query: &str| Cell::Text(format!("{query};"));
+        let definition = |query: &str| Cell::Text(functions::viewdef::definition(query));
         match &relation.kind {
             RelationKind::View { query, .. } if !materialized => {
                 Some(name.into_iter().chain([definition(query)]).collect())

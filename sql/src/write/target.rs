@@ -1,8 +1,10 @@
 //! The table that a statement writes, as the catalog of one frame has it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, UInt64Array, new_null_array};
+use arrow::compute::take;
 use arrow::datatypes::{DataType, Float32Type, Float64Type, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use stillframe_protocol::RelationId;
@@ -21,6 +23,9 @@ pub(crate) struct Target {
     /// By place as stored, the place in the definition.
     order: Vec<usize>,
     key_columns: usize,
+    /// One value of each column that has another than NULL where a row gives none, by place in the
+    /// definition.
+    defaults: BTreeMap<usize, ArrayRef>,
 }
 
 impl Target {
@@ -33,7 +38,18 @@ impl Target {
             schema: relation.stored_schema(),
             order: relation.stored_order(),
             key_columns: key.len(),
+            defaults: BTreeMap::new(),
         })
+    }
+
+    /// The target, of whose columns some have values where a row gives none.
+    pub(crate) fn with_defaults(self, defaults: BTreeMap<usize, ArrayRef>) -> Self {
+        Self { defaults, ..self }
+    }
+
+    /// The one value that a column has where a row gives none; `None` for NULL.
+    pub(crate) fn default_of(&self, place: usize) -> Option<&ArrayRef> {
+        self.defaults.get(&place)
     }
 
     /// Its number.
@@ -111,7 +127,7 @@ impl Target {
     }
 
     /// Makes rows of values by place in the definition, which have the columns' types. A column
-    /// without values is NULL.
+    /// without values has its default.
     ///
     /// # Errors
     ///
@@ -122,14 +138,16 @@ impl Target {
         rows: usize,
     ) -> Result<RecordBatch, Error> {
         let columns = &self.relation().columns;
-        let values: Vec<ArrayRef> = values
-            .into_iter()
-            .zip(columns)
-            .map(|(array, column)| match array {
-                Some(array) => normalize(array),
-                None => new_null_array(&column.kind.arrow(), rows),
-            })
-            .collect();
+        let values = values.into_iter().zip(columns).enumerate();
+        let values = values.map(|(place, (array, column))| match (array, self.default_of(place)) {
+            (Some(array), _) => Ok(normalize(array)),
+            (None, Some(default)) => {
+                let repeated = take(default, &UInt64Array::from(vec![0; rows]), None);
+                repeated.map(normalize).map_err(|error| Error::internal(error.to_string()))
+            }
+            (None, None) => Ok(new_null_array(&column.kind.arrow(), rows)),
+        });
+        let values = values.collect::<Result<Vec<ArrayRef>, Error>>()?;
         self.check_not_null(&values)?;
         self.batch(self.order.iter().map(|place| Arc::clone(&values[*place])).collect(), rows)
     }

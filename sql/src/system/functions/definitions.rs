@@ -7,6 +7,7 @@ use datafusion::common::ScalarValue;
 use super::Answer::{Of, Try};
 use super::json;
 use super::names::{self, is_visible};
+use super::viewdef;
 use super::{Definition, Scope, integer, oid, text};
 use crate::system::{OWNER, OWNER_OID, pg_catalog};
 use crate::{DATABASE_NAME, Error, RelationKind, SqlState, Type};
@@ -68,9 +69,6 @@ const VISIBLE: &[&str] = &[
 
 /// What they would describe can't be created.
 const UNKNOWN_TEXTS: &[&str] = &[
-    "col_description",
-    "obj_description",
-    "pg_get_expr",
     "pg_get_function_arguments",
     "pg_get_function_identity_arguments",
     "pg_get_function_result",
@@ -118,7 +116,7 @@ fn objects() -> Vec<Definition> {
         }),
         of("pg_get_viewdef", Type::Text, |scope, a| match &scope.relation(a)?.kind {
             RelationKind::View { query, .. } | RelationKind::MaterializedView { query, .. } => {
-                texted(format!(" {query};"))
+                texted(viewdef::definition(query))
             }
             RelationKind::Table { .. } => None,
         }),
@@ -131,6 +129,25 @@ fn objects() -> Vec<Definition> {
                     texted(crate::names::quote(&relation.columns[column].name))
                 }
             }
+        }),
+        // Expressions are kept as the text that they are shown as.
+        of("pg_get_expr", Type::Text, |_, a| texted(text(a.first()?)?)),
+        of("obj_description", Type::Text, |scope, a| {
+            let oid = oid(a.first()?)?;
+            let schema = scope.catalog.schemas.values().find(|schema| schema.oid == oid);
+            match a.get(1).map(text) {
+                Some(Some("pg_class")) => texted(scope.relation(a)?.comment.clone()?),
+                Some(Some("pg_namespace")) => texted(schema?.comment.clone()?),
+                Some(_) => None,
+                None => texted(match scope.relation(a) {
+                    Some(relation) => relation.comment.clone()?,
+                    None => schema?.comment.clone()?,
+                }),
+            }
+        }),
+        of("col_description", Type::Text, |scope, a| {
+            let place = usize::try_from(integer(a.get(1)?)? - 1).ok()?;
+            texted(scope.relation(a)?.columns.get(place)?.comment.clone()?)
         }),
         of("pg_get_constraintdef", Type::Text, |scope, a| {
             let (relation, key) = pg_catalog::constraint_of(&scope.catalog, oid(a.first()?)?)?;

@@ -12,6 +12,9 @@ const CONSTRAINT_OIDS: u32 = 1 << 29;
 const ROW_TYPE_OIDS: u32 = 1 << 28;
 const RULE_OIDS: u32 = 1 << 27;
 
+/// The place of `atthasdef`.
+const HAS_DEFAULT: usize = 15;
+
 /// `pg_class`.
 pub(super) fn classes(catalog: &Catalog) -> Vec<Vec<Cell>> {
     let relations = catalog.relations.values().flat_map(|relation| {
@@ -41,7 +44,10 @@ pub(super) fn attributes(catalog: &Catalog) -> Vec<Vec<Cell>> {
     let relations = catalog.relations.values().flat_map(|relation| {
         let columns = relation.columns.iter().enumerate();
         let columns = columns.map(|(place, column)| {
-            attribute(relation.id.0, place, &column.name, &column.kind, column.not_null)
+            let mut row =
+                attribute(relation.id.0, place, &column.name, &column.kind, column.not_null);
+            row[HAS_DEFAULT] = column.default.is_some().into();
+            row
         });
         let of_index = key(relation).into_iter().flat_map(move |key| {
             let oid = INDEX_OIDS | relation.id.0;
@@ -59,6 +65,39 @@ pub(super) fn attributes(catalog: &Catalog) -> Vec<Vec<Cell>> {
     relations.chain(catalogs).collect()
 }
 
+/// `pg_attrdef`.
+pub(super) fn defaults(catalog: &Catalog) -> Vec<Vec<Cell>> {
+    let rows = catalog.relations.values().flat_map(|relation| {
+        relation.columns.iter().zip(1u32..).filter_map(move |(column, number)| {
+            let default = column.default.as_deref()?;
+            // No relation has more columns.
+            let oid = relation.id.0.wrapping_mul(1601).wrapping_add(number) | 1 << 31;
+            Some(vec![oid.into(), relation.id.0.into(), number.into(), default.into()])
+        })
+    });
+    rows.collect()
+}
+
+/// `pg_description`.
+pub(super) fn descriptions(catalog: &Catalog) -> Vec<Vec<Cell>> {
+    let of = |class: &str, oid: u32, place: u32, comment: &Option<String>| {
+        let comment = comment.as_deref()?;
+        let class = definitions::find(class)?.oid;
+        Some(vec![oid.into(), class.into(), place.into(), comment.into()])
+    };
+    let schemas = catalog.schemas.values();
+    let schemas = schemas.filter_map(|schema| of("pg_namespace", schema.oid, 0, &schema.comment));
+    let relations = catalog.relations.values().flat_map(|relation| {
+        let own = of("pg_class", relation.id.0, 0, &relation.comment);
+        let columns = relation.columns.iter().zip(1..);
+        let columns = columns.filter_map(move |(column, place)| {
+            of("pg_class", relation.id.0, place, &column.comment)
+        });
+        own.into_iter().chain(columns)
+    });
+    schemas.chain(relations).collect()
+}
+
 /// `pg_index`.
 pub(super) fn indexes(catalog: &Catalog) -> Vec<Vec<Cell>> {
     keyed(catalog).map(|(relation, key)| index(relation, key)).collect()
@@ -74,7 +113,7 @@ pub(super) fn rules(catalog: &Catalog) -> Vec<Vec<Cell>> {
     let views = catalog.relations.values().filter(|relation| is_view(relation));
     let row = |relation: &Relation| {
         vec![
-            (RULE_OIDS | relation.id.0).into(),
+            rule_oid(relation).into(),
             "_RETURN".into(),
             relation.id.0.into(),
             "1".into(),
@@ -85,23 +124,9 @@ pub(super) fn rules(catalog: &Catalog) -> Vec<Vec<Cell>> {
     views.map(row).collect()
 }
 
-/// `pg_depend`: which relations a view reads.
-pub(super) fn dependencies(catalog: &Catalog) -> Vec<Vec<Cell>> {
-    let row = |relation: &Relation, reads: u32| {
-        vec![
-            definitions::find("pg_rewrite").map(|table| table.oid).into(),
-            (RULE_OIDS | relation.id.0).into(),
-            0.into(),
-            definitions::find("pg_class").map(|table| table.oid).into(),
-            reads.into(),
-            0.into(),
-            "n".into(),
-        ]
-    };
-    let views = catalog.relations.values();
-    views
-        .flat_map(|relation| relation.reads().iter().map(move |reads| row(relation, reads.0)))
-        .collect()
+/// The OID of a view's rule.
+pub(super) fn rule_oid(view: &Relation) -> u32 {
+    RULE_OIDS | view.id.0
 }
 
 /// The OID of what a schema has under a name: a relation, an index or a catalog.

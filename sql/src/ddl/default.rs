@@ -1,0 +1,107 @@
+//! DEFAULT of a column: an expression that is kept as text, in the form in which PostgreSQL shows
+//! it.
+
+use datafusion::sql::sqlparser::ast::{self, Expr, UnaryOperator, Value};
+
+use crate::dml;
+use crate::query::QueryContext;
+use crate::{Column, Error, SqlState, Type};
+
+/// The text of a column's DEFAULT; none for NULL.
+///
+/// # Errors
+///
+/// 0A000 for what may not be in a DEFAULT, 42804 if the column can't take it, and what reading it
+/// as the column's type raises.
+pub(super) fn text(
+    context: &QueryContext,
+    column: &Column,
+    expr: &Expr,
+) -> Result<Option<String>, Error> {
+    check(context, expr)?;
+    let text = match expr {
+        Expr::Value(value) if value.value == Value::Null => return Ok(None),
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_) => {
+                format!("{expr}::{}", bare(&column.kind))
+            }
+            _ => expr.to_string(),
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr: operand }
+            if matches!(operand.as_ref(), Expr::Value(_)) =>
+        {
+            let kind = context.plan(&dml::select_one(expr)?, &[])?.columns.pop();
+            let kind = kind.map_or(Type::Numeric(None), |column| column.kind);
+            format!("'-{operand}'::{}", bare(&kind))
+        }
+        Expr::BinaryOp { .. } => format!("({expr})"),
+        expr => expr.to_string(),
+    };
+    let column = Column { default: Some(text.clone()), ..column.clone() };
+    dml::check_default(context, &column)?;
+    Ok(Some(text))
+}
+
+fn bare(kind: &Type) -> String {
+    match kind {
+        Type::Numeric(_) => "numeric".to_owned(),
+        Type::Varchar(_) => "character varying".to_owned(),
+        Type::Char(_) => "bpchar".to_owned(),
+        kind => kind.to_string(),
+    }
+}
+
+/// What differs from row to row may not be in it: it is computed once for a statement.
+fn check(context: &QueryContext, expr: &Expr) -> Result<(), Error> {
+    let found = ast::visit_expressions(expr, |expr| {
+        let error = match expr {
+            Expr::Identifier(name) if name.quote_style.is_none() && is_value(&name.value) => None,
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => Some(Error::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot use column reference in DEFAULT expression",
+            )),
+            Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => Some(Error::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot use subquery in DEFAULT expression",
+            )),
+            Expr::Function(function) => {
+                let name = crate::names::function(&function.name);
+                if context.is_aggregate(&name) {
+                    let message = "aggregate functions are not allowed in DEFAULT expressions";
+                    Some(Error::new(SqlState::GROUPING_ERROR, message))
+                } else if context.is_volatile(&name) {
+                    Some(Error::unsupported(format!("{name} in a DEFAULT")))
+                } else {
+                    None
+                }
+            }
+            _ => None,
+        };
+        match error {
+            Some(error) => std::ops::ControlFlow::Break(error),
+            None => std::ops::ControlFlow::Continue(()),
+        }
+    });
+    match found {
+        std::ops::ControlFlow::Break(error) => Err(error),
+        std::ops::ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+/// Words that are functions without parentheses.
+fn is_value(word: &str) -> bool {
+    let words = [
+        "current_date",
+        "current_time",
+        "current_timestamp",
+        "localtime",
+        "localtimestamp",
+        "current_user",
+        "session_user",
+        "current_role",
+        "user",
+        "current_catalog",
+        "current_schema",
+    ];
+    words.iter().any(|known| word.eq_ignore_ascii_case(known))
+}
