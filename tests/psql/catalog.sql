@@ -38,5 +38,11 @@ create materialized view store.per_shop as select shop, count(*) as items from s
 \du
 \sv store.labels
 \d pg_catalog.pg_am
+create table store.stock (item int, amount int default 0, since date default current_date, note text default 'none');
+comment on table store.stock is 'what is there';
+comment on column store.stock.amount is 'pieces';
+\d store.stock
+\d+ store.stock
+\dt+ store.stock
 drop schema store;
 drop schema store cascade;

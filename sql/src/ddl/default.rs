@@ -35,6 +35,7 @@ pub(super) fn text(
             format!("'-{operand}'::{}", bare(&kind))
         }
         Expr::BinaryOp { .. } => format!("({expr})"),
+        expr if is_value(&expr.to_string()) => expr.to_string().to_ascii_uppercase(),
         expr => expr.to_string(),
     };
     let column = Column { default: Some(text.clone()), ..column.clone() };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::catalog::{TableFunctionArgs, TableProvider};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue, TableReference};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::{ViewTable, provider_as_source};
@@ -13,7 +14,7 @@ use datafusion::logical_expr::planner::{
 };
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
-    AggregateUDF, Expr, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF,
+    AggregateUDF, Expr, HigherOrderUDF, LogicalPlanBuilder, ScalarUDF, TableSource, WindowUDF, cast,
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
@@ -58,6 +59,29 @@ impl FrameProvider<'_> {
     }
 }
 
+/// PostgreSQL's `generate_series` of integers returns integers; DataFusion's returns bigints.
+fn integers(name: &str, table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableSource>> {
+    let plan = LogicalPlanBuilder::scan(name, provider_as_source(table), None)?.build()?;
+    let columns = plan.schema().columns().into_iter().map(|column| {
+        let name = column.name.clone();
+        cast(Expr::Column(column), DataType::Int32).alias(name)
+    });
+    let columns = columns.collect::<Vec<_>>();
+    let plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
+    Ok(provider_as_source(Arc::new(ViewTable::new(plan, None))))
+}
+
+fn is_cast_to_bigint(argument: &Expr) -> bool {
+    let found = argument.exists(|expr| {
+        Ok(matches!(expr, Expr::Cast(cast) if cast.field.data_type() == &DataType::Int64))
+    });
+    found.unwrap_or(false)
+}
+
+fn is_integer(argument: &Expr) -> bool {
+    matches!(argument, Expr::Literal(ScalarValue::Int64(Some(value)), _) if i32::try_from(*value).is_ok())
+}
+
 /// DataFusion's functions take integers of one size.
 fn widened(argument: Expr) -> Expr {
     match argument {
@@ -99,6 +123,7 @@ impl ContextProvider for FrameProvider<'_> {
             .build();
         let simplifier = ExprSimplifier::new(simplify);
         let schema = DFSchema::empty();
+        let is_bigint = arguments.iter().any(is_cast_to_bigint);
         let arguments = arguments.into_iter().map(|argument| {
             simplifier.coerce(argument, &schema).and_then(|argument| simplifier.simplify(argument))
         });
@@ -106,6 +131,9 @@ impl ContextProvider for FrameProvider<'_> {
         let arguments = arguments.collect::<Result<Vec<_>>>()?;
         let table =
             function.create_table_provider_with_args(TableFunctionArgs::new(&arguments, state))?;
+        if name == "generate_series" && !is_bigint && arguments.iter().all(is_integer) {
+            return integers(name, table);
+        }
         Ok(provider_as_source(table))
     }
 

@@ -4,16 +4,13 @@ use super::definitions::{self, CatalogTable};
 use super::types::{alignment, collation, is_by_value, storage};
 use super::{BTREE_OID, HEAP_OID, OWNER_OID, PG_CATALOG_OID, schema_oid};
 use crate::system::table::Cell;
-use crate::{Catalog, Relation, RelationKind, Type, names};
+use crate::{Catalog, Column, Relation, RelationKind, Type, names};
 
 /// The OIDs of what isn't created by itself are made from the relation's, in ranges of their own.
 const INDEX_OIDS: u32 = 1 << 30;
 const CONSTRAINT_OIDS: u32 = 1 << 29;
 const ROW_TYPE_OIDS: u32 = 1 << 28;
 const RULE_OIDS: u32 = 1 << 27;
-
-/// The place of `atthasdef`.
-const HAS_DEFAULT: usize = 15;
 
 /// `pg_class`.
 pub(super) fn classes(catalog: &Catalog) -> Vec<Vec<Cell>> {
@@ -44,23 +41,20 @@ pub(super) fn attributes(catalog: &Catalog) -> Vec<Vec<Cell>> {
     let relations = catalog.relations.values().flat_map(|relation| {
         let columns = relation.columns.iter().enumerate();
         let columns = columns.map(|(place, column)| {
-            let mut row =
-                attribute(relation.id.0, place, &column.name, &column.kind, column.not_null);
-            row[HAS_DEFAULT] = column.default.is_some().into();
-            row
+            attribute(relation.id.0, place, &column.name, Shown::of(column))
         });
         let of_index = key(relation).into_iter().flat_map(move |key| {
             let oid = INDEX_OIDS | relation.id.0;
             key.iter().enumerate().map(move |(place, column)| {
                 let column = &relation.columns[*column];
-                attribute(oid, place, &column.name, &column.kind, false)
+                attribute(oid, place, &column.name, Shown::plain(&column.kind))
             })
         });
         columns.chain(of_index)
     });
     let catalogs = definitions::all().iter().flat_map(|table| {
         let columns = table.columns.iter().enumerate();
-        columns.map(|(place, (name, kind))| attribute(table.oid, place, name, kind, false))
+        columns.map(|(place, (name, kind))| attribute(table.oid, place, name, Shown::plain(kind)))
     });
     relations.chain(catalogs).collect()
 }
@@ -313,7 +307,26 @@ fn class_row(row: ClassRow) -> Vec<Cell> {
     ]
 }
 
-fn attribute(oid: u32, place: usize, name: &str, kind: &Type, not_null: bool) -> Vec<Cell> {
+/// What attributes differ in.
+struct Shown<'a> {
+    kind: &'a Type,
+    not_null: bool,
+    has_default: bool,
+}
+
+impl<'a> Shown<'a> {
+    fn of(column: &'a Column) -> Self {
+        let has_default = column.default.is_some();
+        Self { kind: &column.kind, not_null: column.not_null, has_default }
+    }
+
+    fn plain(kind: &'a Type) -> Self {
+        Self { kind, not_null: false, has_default: false }
+    }
+}
+
+fn attribute(oid: u32, place: usize, name: &str, shown: Shown<'_>) -> Vec<Cell> {
+    let Shown { kind, not_null, has_default } = shown;
     vec![
         oid.into(),
         name.into(),
@@ -329,7 +342,7 @@ fn attribute(oid: u32, place: usize, name: &str, kind: &Type, not_null: bool) ->
         storage(kind).into(),
         "".into(), // attcompression
         not_null.into(),
-        false.into(), // atthasdef
+        has_default.into(),
         false.into(), // atthasmissing
         "".into(),    // attidentity
         "".into(),    // attgenerated
