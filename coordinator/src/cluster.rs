@@ -225,6 +225,7 @@ impl Cluster {
                 time_to_live_max: self.settings.time_to_live_max,
                 clock_gap_max: self.settings.clock_gap_max,
                 patience: self.settings.patience,
+                online: self.settings.online,
             },
             self.defect,
         );

@@ -22,7 +22,9 @@
 //!   a leased frame can't be gone;
 //! - a **write**: reservations (which may wait for others), then a commit, which waits for a step
 //!   of its own or with others;
-//! - a **change of the catalog**: accepted if it was made from the newest version, then a step.
+//! - a **change of the catalog**: accepted if it was made from the newest version, then a step;
+//!   or, if there is something to fill, a step with a new circuit, pumps between other steps, and
+//!   the cutover, which is the step that shows it.
 //!
 //! One command is under way at a time. When all hosts have reported it, its step is *common*:
 //! what entered becomes history, its reservations are free, the catalog that came with it is what
@@ -41,12 +43,14 @@ mod defect;
 mod effect;
 mod ending;
 mod event;
+mod jobs;
 mod lease;
 mod membership;
 mod multiset;
 mod proceeding;
 mod requests;
 mod retention;
+mod schedule;
 mod sequence;
 mod status;
 mod transaction;
@@ -54,7 +58,9 @@ mod transaction;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use stillframe_protocol::{CoordinatorError, Epoch, HostId, Incarnation, Report, Step};
+use stillframe_protocol::{
+    Action, CoordinatorError, Epoch, Filling, HostId, Incarnation, Report, Step,
+};
 
 pub(crate) use self::defect::{Defect, breaks};
 pub use self::effect::{Answer, Effect, Reply};
@@ -63,9 +69,11 @@ pub use self::event::{Event, Now, Request, Reserve, Ticket};
 
 use self::catalog::Catalog;
 use self::effect::Answers;
+use self::jobs::Jobs;
 use self::lease::Leases;
 use self::membership::Membership;
 use self::retention::Retainer;
+use self::schedule::Schedule;
 use self::sequence::{Progress, Sequence};
 use self::status::Steps;
 use self::transaction::{Moment, Transactions};
@@ -88,6 +96,23 @@ pub struct Settings {
     pub clock_gap_max: Duration,
     /// Requests wait so long for the cluster to be ready, and for hosts that are silent.
     pub patience: Duration,
+    /// How circuits are replaced while steps go on; none if that is done at once.
+    pub online: Option<Online>,
+}
+
+/// How a circuit is replaced while steps go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Online {
+    /// How many slices of filling one pump is.
+    pub slices_per_pump: u32,
+    /// If a host has to catch up with more changes than this, writers are slowed.
+    pub backlog_max: u64,
+}
+
+impl Default for Online {
+    fn default() -> Self {
+        Self { slices_per_pump: 1, backlog_max: 20_000 }
+    }
 }
 
 /// A host of an epoch.
@@ -116,11 +141,13 @@ pub struct Machine {
     phase: Phase,
     last_tick: Duration,
     membership: Membership,
+    schedule: Schedule,
     sequence: Sequence,
     retainer: Retainer,
     leases: Leases,
     transactions: Transactions,
     catalog: Catalog,
+    jobs: Jobs,
     steps: Steps,
 }
 
@@ -162,11 +189,13 @@ impl Machine {
             phase: Phase::Forming(VecDeque::new()),
             last_tick: Duration::ZERO,
             membership: Membership::new(settings.epoch, settings.members.clone()),
+            schedule: Schedule::new(defect),
             sequence: Sequence::new(settings.epoch, defect),
             retainer: Retainer::new(defect),
             leases: Leases::new(defect),
             transactions: Transactions::new(defect),
             catalog: Catalog::new(settings.epoch, defect),
+            jobs: Jobs::new(settings.online, defect),
             steps: Steps::default(),
             settings,
         }
@@ -214,13 +243,33 @@ impl Machine {
         violated([
             ("commands need all hosts", self.membership.commands_need_all_hosts(sent)),
             ("steps have no gaps", self.sequence.steps_have_no_gaps()),
-            ("every command makes a step", self.sequence.every_command_makes_a_step()),
+            ("steps are those of commands", self.sequence.steps_are_those_of_commands()),
             ("no step is empty", self.sequence.no_step_is_empty()),
             ("leased steps are kept", retainer.leased_steps_are_kept(leases.pinned())),
             ("nothing common is promised", retainer.nothing_common_is_promised(common)),
             ("leases are on common steps", leases.leases_are_on_common_steps(common)),
             ("current is not ahead of head", self.catalog.current_is_not_ahead_of_head()),
+            ("changes are in order", self.jobs.changes_are_in_order()),
+            ("jobs that fill take nothing away", self.jobs.jobs_that_fill_take_nothing_away()),
+            ("pumps fill", self.pumps_fill()),
+            ("a cutover shows what is filled", self.a_cutover_shows_what_is_filled()),
         ])
+    }
+
+    /// A pump is under way only while something is being filled.
+    fn pumps_fill(&self) -> bool {
+        let pumps = matches!(self.sequence.action(), Some(Action::Pump { .. }));
+        !pumps || self.jobs.fills()
+    }
+
+    /// The cutover is under way only if every host has filled all; those that have made it fill
+    /// nothing any more.
+    fn a_cutover_shows_what_is_filled(&self) -> bool {
+        let cuts_over = matches!(self.sequence.action(), Some(Action::Cutover { .. }));
+        let filled =
+            |filling: &Option<Filling>| matches!(filling, Some(Filling::Done { .. }) | None);
+        let all_filled = || self.membership.fillings().iter().all(filled);
+        cuts_over == self.jobs.cuts_over() && (!cuts_over || all_filled())
     }
 
     /// What is left over of clients that are gone, by name.
@@ -267,7 +316,7 @@ impl Machine {
         match self.sequence.reported(report) {
             Progress::None => {}
             Progress::Violation(violation) => self.fail(report.host, &violation, effects),
-            Progress::Common(flight) => self.complete(now, flight, effects),
+            Progress::Done(flight) => self.complete(now, flight, effects),
         }
     }
 

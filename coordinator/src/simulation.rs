@@ -28,7 +28,7 @@ use crate::machine::Defect;
 /// So many seeds are run if nobody says otherwise.
 const SEEDS: u64 = 500;
 /// A broken machine must be caught within so many seeds.
-const CANARY_SEEDS: u64 = 100;
+const CANARY_SEEDS: u64 = 500;
 
 fn run(seed: u64, defect: Defect) -> Result<Summary, String> {
     World::new(seed, defect).run()
@@ -66,6 +66,9 @@ fn assert_everything_happens(steps: u64, tally: &BTreeMap<&'static str, u64>) {
         ("commits", 20 * SEEDS),
         ("reservations changed", 5 * SEEDS),
         ("replacements sent", SEEDS),
+        ("online replacements sent", SEEDS),
+        ("pumps sent", 3 * SEEDS),
+        ("cutovers sent", SEEDS / 2),
         ("leases", 50 * SEEDS),
         ("leases gone", 10),
         ("frames gone", 10),
@@ -75,7 +78,7 @@ fn assert_everything_happens(steps: u64, tally: &BTreeMap<&'static str, u64>) {
         ("changes refused", 100),
         ("transactions refused", 10),
         ("failures", 10),
-        ("epochs", 2 * SEEDS),
+        ("epochs", SEEDS * 3 / 2),
         ("coordinators lost", 50),
         ("not ready", 100),
         ("outcomes unknown", 50),
@@ -115,7 +118,7 @@ fn canaries_are_caught() {
         (Defect::IgnoresDeadlocks, &["no progress"]),
         (Defect::MergesBlindly, &["since step"]),
         (Defect::ShowsCatalogEarly, &["its catalog shows"]),
-        (Defect::CommitsTwice, &["entered"]),
+        (Defect::CommitsTwice, &["entered", "never answered"]),
         (Defect::AbortsCommitted, &["gets", "is replaced as"]),
         (Defect::FollowsWallClock, &["goes back"]),
         (Defect::KeepsPlace, &["no progress"]),
@@ -127,6 +130,15 @@ fn canaries_are_caught() {
         (Defect::RetiresNobody, &["no progress"]),
         (Defect::BeginsEarly, &["places in epoch"]),
         (Defect::ForgetsParked, &["no progress"]),
+        (Defect::CutsOverEarly, &["hasn't filled all"]),
+        (Defect::ShowsUnfilled, &["its catalog shows"]),
+        (Defect::StarvesPumps, &["have their turn", "is behind"]),
+        (Defect::StarvesSteps, &["waits for"]),
+        (Defect::IgnoresBacklog, &["is behind"]),
+        (Defect::LosesRefusal, &["has nothing to fill"]),
+        (Defect::FillsTwice, &["is filling, and is sent"]),
+        (Defect::DropsOnline, &["is taken away while"]),
+        (Defect::FillsForever, &["no progress"]),
     ];
     for (defect, signs) in canaries {
         let caught = (0..CANARY_SEEDS)

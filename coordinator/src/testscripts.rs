@@ -3,11 +3,12 @@
 //! `UPDATE_GOLDENFILES=1 cargo test` rewrites them; then read the difference.
 //!
 //! ```text
-//! start hosts=N              a cluster of given hosts; it is told that it has started
-//! cluster hosts=N [epoch=]   a cluster of hosts that register
+//! start hosts=N [online=]    a cluster of given hosts; it is told that it has started
+//! cluster hosts=N [epoch= online=]   a cluster of hosts that register; online=BACKLOG
 //! register PROCESS [place= newest= workers= build= of=] [used]   a process tells that it is there
 //! join [HOST..]              hosts (all) report that they have joined
-//! report [HOST..] [done= step= circuit= epoch= from=]   hosts (all) report the newest command done
+//! report [HOST..] [done= step= circuit= epoch= from= filling=]   hosts (all) report the newest
+//!                            command done; filling=refused, none, goes/N or done/N (as before)
 //! fail HOST WHY [from=]      a host says that it has failed
 //! tick [AFTER]               time goes on (by 20ms) and is looked at
 //! wall SECONDS               the clock on the wall is set
@@ -26,19 +27,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_schema::Schema;
 use goldenscript::{ArgumentConsumer, Command as Line, Context};
 use stillframe_protocol::{
-    CatalogVersion, Change, Command, CommandNumber, Entry, Epoch, FrameId, Generation, HostId,
-    Incarnation, LeaseId, Lockable, Mode, Plan, Program, Registration, RelationId, Report, Step,
-    TransactionId, View,
+    Action, CatalogVersion, Change, Command, CommandNumber, Epoch, Filling, FrameId, Generation,
+    HostId, Incarnation, Registration, Report, Step,
 };
 
 use self::trace::Trace;
+use self::words::{duration, entry, filling, host, lease, positional, program, transaction};
 use crate::cluster::{self, Cluster, Hosts, Requirements, Settings};
-use crate::machine::{Effect, Event, Now, Request, Reserve, Ticket};
+use crate::machine::{Effect, Event, Now, Online, Request, Reserve, Ticket};
 
 mod trace;
+mod words;
 
 #[test]
 fn traces_are_as_recorded() {
@@ -71,6 +72,8 @@ struct Runner {
     asked: BTreeMap<Ticket, String>,
     newest: Option<Arc<Command>>,
     generation: Generation,
+    /// What hosts said last of how far they are with filling.
+    filling: Option<Filling>,
 }
 
 type Parsed<T> = Result<T, Box<dyn Error>>;
@@ -140,6 +143,7 @@ impl Runner {
                     self.members[host.0 as usize] = *incarnation;
                     self.epoch = activation.epoch;
                     (self.newest, self.generation) = (None, Generation(0));
+                    self.filling = None;
                 }
                 _ => {}
             }
@@ -154,6 +158,7 @@ impl Runner {
     ) -> Parsed<Vec<cluster::Event>> {
         let hosts = args.take_key("hosts").ok_or("how many hosts?")?.parse()?;
         let epoch = Epoch(args.take_key("epoch").map_or(Ok(1), str::parse)?);
+        let online = args.take_key("online").map(str::parse).transpose()?;
         let members = (0..hosts).map(|host| Incarnation(host.into())).collect();
         // What was asked and when stays known, so that processes can outlive a coordinator.
         let (asked, elapsed) = (std::mem::take(&mut self.asked), self.elapsed);
@@ -176,6 +181,7 @@ impl Runner {
             time_to_live_max: Duration::from_secs(60),
             clock_gap_max: Duration::from_secs(1),
             patience: Duration::from_secs(30),
+            online: online.map(|backlog_max| Online { backlog_max, slices_per_pump: 8 }),
         }));
         Ok(vec![cluster::Event::Started])
     }
@@ -221,12 +227,26 @@ impl Runner {
         joins: bool,
     ) -> Parsed<Vec<cluster::Event>> {
         let newest = self.newest.as_ref().filter(|_| !joins);
-        let action = newest.map(|newest| &newest.action);
-        if let Some(stillframe_protocol::Action::Replace { generation, .. }) = action {
-            self.generation = *generation;
+        let action = newest.map(|newest| newest.action.clone());
+        if let Some(word) = args.take_key("filling") {
+            self.filling = filling(word)?;
         }
+        match &action {
+            Some(Action::Replace { generation, .. }) => {
+                (self.generation, self.filling) = (*generation, None);
+            }
+            Some(Action::ReplaceOnline { generation, .. }) => {
+                let filling = self.filling.get_or_insert(Filling::Goes { recorded: 0 });
+                if *filling != Filling::Refused {
+                    self.generation = *generation;
+                }
+            }
+            Some(Action::Cutover { .. }) => self.filling = None,
+            _ => {}
+        }
+        let filling = self.filling;
         let (mut done, mut step) =
-            (newest.map(|newest| newest.number), action.map(|action| action.step()));
+            (newest.map(|newest| newest.number), action.as_ref().map(Action::step));
         let mut circuit = self.generation.next();
         if let Some(value) = args.take_key("done") {
             done = Some(CommandNumber(value.parse()?));
@@ -250,7 +270,8 @@ impl Runner {
             let port = 1000 * (host.0 as u16 + 1) + circuit.0 as u16;
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             let exchange = (circuit, address);
-            let event = Event::Reported(Report { host, epoch, done, step, exchange, took_us: 0 });
+            let report = Report { host, epoch, done, step, exchange, took_us: 0, filling };
+            let event = Event::Reported(report);
             let incarnation = from.unwrap_or(self.members[host.0 as usize]);
             cluster::Event::Heard { incarnation, event }
         };
@@ -318,54 +339,4 @@ impl Runner {
 
 fn happened(event: Event) -> cluster::Event {
     cluster::Event::Happened(event)
-}
-
-fn positional<'a>(args: &mut ArgumentConsumer<'a>) -> Parsed<&'a str> {
-    Ok(args.next_pos().ok_or("something is missing")?)
-}
-
-fn host(word: &str) -> Parsed<HostId> {
-    Ok(HostId(word.parse()?))
-}
-
-fn lease(word: &str) -> Parsed<LeaseId> {
-    Ok(LeaseId(word.strip_prefix('l').ok_or("leases are l1, l2, ..")?.parse()?))
-}
-
-fn transaction(word: &str) -> Parsed<TransactionId> {
-    Ok(TransactionId(word.strip_prefix('t').ok_or("transactions are t1, t2, ..")?.parse()?))
-}
-
-fn duration(word: &str) -> Parsed<Duration> {
-    if let Some(millis) = word.strip_suffix("ms") {
-        return Ok(Duration::from_millis(millis.parse()?));
-    }
-    Ok(Duration::from_secs(word.strip_suffix('s').ok_or("durations end in s or ms")?.parse()?))
-}
-
-fn entry(word: &str) -> Parsed<Entry> {
-    let (what, mode) = word.split_once('/').ok_or("entries are 1/s, 1.7/x, ..")?;
-    let lockable = match what.split_once('.') {
-        None => Lockable::Relation(RelationId(what.parse()?)),
-        Some((relation, hash)) => Lockable::Key {
-            relation: RelationId(relation.parse()?),
-            constraint: 0,
-            hash: hash.parse()?,
-        },
-    };
-    let mode = match mode {
-        "s" => Mode::Shared,
-        "x" => Mode::Exclusive,
-        _ => return Err("modes are s and x".into()),
-    };
-    Ok(Entry { lockable, mode })
-}
-
-fn program(views: &str) -> Parsed<Program> {
-    let view = |id: &str| -> Parsed<View> {
-        let plan = Plan::Values { schema: Arc::new(Schema::empty()), rows: vec![] };
-        Ok(View { id: RelationId(id.parse()?), plan: Arc::new(plan) })
-    };
-    let views = views.split_terminator('/').map(view).collect::<Parsed<_>>()?;
-    Ok(Program { tables: vec![], views })
 }

@@ -112,6 +112,9 @@ impl Engine {
                 };
                 self.replace(*step, &blueprint)?
             }
+            Action::ReplaceOnline { .. } | Action::Pump { .. } | Action::Cutover { .. } => {
+                return Err(Failure::Refused("this engine replaces circuits at once".to_owned()));
+            }
         };
         made.done.took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         Ok(made)

@@ -309,6 +309,7 @@ impl State {
             step: self.frames.newest().map(|frame| frame.step),
             exchange: self.exchange,
             took_us: self.took_us,
+            filling: None,
         }
     }
 }

@@ -366,6 +366,7 @@ impl Coordinator for Fake {
             hosts: vec![],
             leases: vec![],
             steps: vec![],
+            jobs: vec![],
         })
     }
 }

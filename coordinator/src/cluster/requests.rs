@@ -69,6 +69,7 @@ impl Cluster {
             hosts: self.registry.places().zip(workers).map(host).collect(),
             leases: vec![],
             steps: vec![],
+            jobs: vec![],
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use stillframe_protocol::Epoch;
 
-use crate::machine::Loss;
+use crate::machine::{Loss, Online};
 
 /// What a cluster is made for.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Settings {
     pub clock_gap_max: Duration,
     /// Requests wait so long for the cluster to be ready, and for hosts that are silent.
     pub patience: Duration,
+    /// How circuits are replaced while steps go on; none if that is done at once.
+    pub online: Option<Online>,
 }
 
 /// Where hosts come from.

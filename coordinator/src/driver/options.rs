@@ -5,6 +5,7 @@ use std::time::Duration;
 use stillframe_protocol::Epoch;
 
 use crate::cluster::{Hosts, Settings};
+use crate::machine::Online;
 
 /// How to run a coordinator.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct Options {
     /// How long requests wait for the cluster to be ready, and for hosts that are silent. Default
     /// 30 s.
     pub patience: Duration,
+    /// How circuits are replaced while steps go on; none, the default, if that is done at once.
+    pub online: Option<Online>,
     /// The longest time between two tries to reach a host. Default 1 s.
     pub retry_max: Duration,
 }
@@ -41,6 +44,7 @@ impl Default for Options {
             tick: Duration::from_millis(20),
             clock_gap_max: Duration::from_millis(500),
             patience: Duration::from_secs(30),
+            online: None,
             retry_max: Duration::from_secs(1),
         }
     }
@@ -55,6 +59,7 @@ impl Options {
             time_to_live_max: self.time_to_live_max,
             clock_gap_max: self.clock_gap_max,
             patience: self.patience,
+            online: self.online,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Versions of the catalog and the programs beside them.
+//! Versions of the catalog, and the program of the newest.
 //!
 //! The head is the newest accepted version, whose step may still be under way; what changes start
 //! from. The current version is that of the common step; what leases show. What the bytes mean only
@@ -18,7 +18,6 @@ use super::{Defect, breaks};
 pub(super) struct Catalog {
     defect: Defect,
     current: CatalogSnapshot,
-    running: Arc<Program>,
     head: CatalogSnapshot,
     program: Arc<Program>,
 }
@@ -28,7 +27,7 @@ impl Catalog {
         let version = first_version(epoch);
         let empty = CatalogSnapshot { version, bytes: Arc::from([]) };
         let program = Arc::new(Program::default());
-        Self { defect, current: empty.clone(), running: Arc::clone(&program), head: empty, program }
+        Self { defect, current: empty.clone(), head: empty, program }
     }
 
     /// The version of the common step.
@@ -44,11 +43,6 @@ impl Catalog {
     /// What the circuit computes once the head has taken effect.
     pub(super) fn program(&self) -> &Arc<Program> {
         &self.program
-    }
-
-    /// Whether the head needs another circuit than the one that runs.
-    pub(super) fn needs_replacement(&self) -> bool {
-        self.program != self.running
     }
 
     /// Makes a new head, if it was made from this one.
@@ -67,9 +61,8 @@ impl Catalog {
     }
 
     /// Learns that a version has taken effect on all hosts.
-    pub(super) fn took_effect(&mut self, catalog: CatalogSnapshot, program: Arc<Program>) {
+    pub(super) fn took_effect(&mut self, catalog: CatalogSnapshot) {
         self.current = catalog;
-        self.running = program;
     }
 
     /// What leases show was accepted.

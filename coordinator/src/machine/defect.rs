@@ -93,6 +93,24 @@ pub(crate) enum Defect {
     BeginsEarly,
     /// What waits for an epoch to begin is forgotten if that one ends at once.
     ForgetsParked,
+    /// The cutover comes when the first host has filled all.
+    CutsOverEarly,
+    /// A new circuit is shown before it is filled.
+    ShowsUnfilled,
+    /// Pumps wait for transactions.
+    StarvesPumps,
+    /// Transactions wait for pumps.
+    StarvesSteps,
+    /// Writers aren't slowed however far the new relations are behind.
+    IgnoresBacklog,
+    /// A circuit that can't be filled while steps go on counts as one that can.
+    LosesRefusal,
+    /// A job begins while another fills.
+    FillsTwice,
+    /// Relations go with a circuit that fills others.
+    DropsOnline,
+    /// The cutover never comes.
+    FillsForever,
 }
 
 #[cfg(test)]

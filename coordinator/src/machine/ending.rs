@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use stillframe_protocol::{CoordinatorError, Epoch, HostId, TransactionId};
 
 use super::effect::Answers;
+use super::jobs::Jobs;
 use super::{Effect, Loss, Machine, Now, Over, Parked, Phase, Request, breaks};
 
 impl Machine {
@@ -90,6 +91,7 @@ impl Machine {
             }
             Phase::Live => {
                 self.transactions.refuse_all(error, effects);
+                self.jobs = Jobs::new(self.settings.online, self.defect);
                 VecDeque::new()
             }
             Phase::Forming(parked) => parked,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use stillframe_protocol::{Activation, Epoch, Generation, HostId, HostStatus, Report};
+use stillframe_protocol::{Activation, Epoch, Filling, Generation, HostId, HostStatus, Report};
 
 use super::{Effect, Member};
 
@@ -86,6 +86,11 @@ impl Membership {
                 _ => Err(host),
             })
             .collect()
+    }
+
+    /// How far each host is with what is new in its circuit.
+    pub(super) fn fillings(&self) -> Vec<Option<Filling>> {
+        self.reports.iter().map(|report| report.as_ref()?.filling).collect()
     }
 
     pub(super) fn status(&self) -> Vec<HostStatus> {

@@ -2,32 +2,34 @@
 
 use std::sync::Arc;
 
-use stillframe_protocol::{StepStatus, TransactionId};
+use stillframe_protocol::{Action, Filling, HostId, StepStatus, TransactionId};
 
-#[cfg(test)]
-use super::breaks;
-use super::sequence::{Cargo, InFlight, Waiting, Work};
-use super::{Effect, Machine, Now, Parked, Phase};
+use super::jobs::Task;
+use super::schedule::Kind;
+use super::sequence::{Circuit, InFlight, Work};
+use super::{Effect, Machine, Now, Parked, Phase, breaks};
 #[cfg(test)]
 use stillframe_protocol::Step;
 
 impl Machine {
-    /// A step is common: those it was made for are answered, and the next may come.
+    /// A command is done: its step is common, those it was made for are answered, and the next may
+    /// come.
     pub(super) fn complete(&mut self, now: Now, flight: InFlight, effects: &mut Vec<Effect>) {
-        let InFlight { command, cargo, clock_us, sent_at, .. } = flight;
-        let step = command.action.step();
-        let transactions = cargo.transactions().to_vec();
-        if let Cargo::Changes { catalog, program, .. } = cargo {
-            self.catalog.took_effect(catalog, program);
+        let InFlight { command, transactions, sent_at, .. } = flight;
+        if let Err((host, violation)) = self.conclude_job(&command.action) {
+            self.fail(host, &violation, effects);
+            return;
         }
-        let took = now.elapsed.saturating_sub(sent_at);
-        self.steps.push(StepStatus {
-            step,
-            clock_us,
-            transactions: transactions.len() as u32,
-            took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-            catalog: self.catalog.current().version,
-        });
+        if let Some(clock_us) = command.action.clock_us() {
+            let took = now.elapsed.saturating_sub(sent_at);
+            self.steps.push(StepStatus {
+                step: command.action.step(),
+                clock_us,
+                transactions: transactions.len() as u32,
+                took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+                catalog: self.catalog.current().version,
+            });
+        }
         self.transactions.entered(self.moment(now), &transactions, effects);
         self.trim_history();
         if let Phase::Forming(parked) = &mut self.phase {
@@ -39,6 +41,34 @@ impl Machine {
         }
     }
 
+    /// What a command that is done means for changes of the catalog.
+    fn conclude_job(&mut self, action: &Action) -> Result<(), (HostId, String)> {
+        let fillings = self.membership.fillings();
+        let takes_effect = match action {
+            Action::Replace { .. } => {
+                self.sequence.replaced();
+                true
+            }
+            Action::ReplaceOnline { .. } => {
+                if !fillings.contains(&Some(Filling::Refused)) {
+                    self.sequence.replaced();
+                }
+                // Never, but for a canary.
+                breaks!(self.defect, ShowsUnfilled)
+            }
+            Action::Cutover { .. } => true,
+            Action::Advance { transactions, .. } => transactions.is_empty(),
+            Action::Pump { .. } => false,
+        };
+        if !takes_effect {
+            return self.jobs.progress(&fillings);
+        }
+        if let Some(catalog) = self.jobs.conclude() {
+            self.catalog.took_effect(catalog);
+        }
+        Ok(())
+    }
+
     /// Sends the next command if none is under way and there is something to do.
     pub(super) fn proceed(&mut self, now: Now, effects: &mut Vec<Effect>) {
         if self.sequence.busy() {
@@ -48,50 +78,58 @@ impl Machine {
             Phase::Over(_) => {}
             Phase::Forming(_) => {
                 if self.membership.complete() {
-                    self.send_changes(now, vec![], effects);
+                    self.send_task(now, Task::Replace(Arc::default()), effects);
                 }
             }
-            Phase::Live => match self.sequence.take_waiting() {
-                None => {}
-                Some(Waiting::Transactions(transactions)) => {
-                    self.send(now, Work::Advance, Cargo::Transactions(transactions), effects);
+            Phase::Live => {
+                let waits = !self.sequence.waiting_transactions().is_empty();
+                match self.schedule.next(waits, self.jobs.need()) {
+                    None => {}
+                    Some(Kind::Transactions) => {
+                        let transactions = self.sequence.take_transactions();
+                        self.send(now, Work::Advance, transactions, effects);
+                    }
+                    Some(Kind::Changes) => {
+                        if let Some(task) = self.jobs.take() {
+                            self.send_task(now, task, effects);
+                        }
+                    }
                 }
-                Some(Waiting::Changes(transactions)) => {
-                    self.send_changes(now, transactions, effects);
-                }
-            },
+            }
         }
     }
 
-    /// Has the head of the catalog take effect: with a new circuit if it needs another, or the
-    /// first.
-    fn send_changes(
+    /// Goes on with a change of the catalog.
+    fn send_task(&mut self, now: Now, task: Task, effects: &mut Vec<Effect>) {
+        let concerned = self.jobs.concerned(&task);
+        let circuit = |machine: &Self, program| {
+            let generation = machine.sequence.next_generation();
+            let exchange = machine.membership.exchange(generation)?;
+            Ok::<_, HostId>(Circuit { program, exchange })
+        };
+        let work = match task {
+            Task::Describe => Ok(Work::Describe),
+            Task::Replace(program) => circuit(self, program).map(Work::Replace),
+            Task::ReplaceOnline(program) => circuit(self, program).map(Work::ReplaceOnline),
+            Task::Pump { number, slices } => Ok(Work::Pump { number, slices }),
+            Task::Cutover => Ok(Work::Cutover),
+        };
+        match work {
+            Ok(work) => self.send(now, work, concerned, effects),
+            Err(host) => self.fail(host, "it doesn't offer the circuit that is next", effects),
+        }
+    }
+
+    fn send(
         &mut self,
         now: Now,
+        work: Work,
         transactions: Vec<TransactionId>,
         effects: &mut Vec<Effect>,
     ) {
-        let program = Arc::clone(self.catalog.program());
-        let first = self.sequence.common().is_none();
-        let work = if first || self.catalog.needs_replacement() {
-            match self.membership.exchange(self.sequence.next_generation()) {
-                Ok(exchange) => Work::Replace { program: Arc::clone(&program), exchange },
-                Err(host) => {
-                    self.fail(host, "it doesn't offer the circuit that is next", effects);
-                    return;
-                }
-            }
-        } else {
-            Work::Advance
-        };
-        let catalog = self.catalog.head().clone();
-        self.send(now, work, Cargo::Changes { transactions, catalog, program }, effects);
-    }
-
-    fn send(&mut self, now: Now, work: Work, cargo: Cargo, effects: &mut Vec<Effect>) {
         let retention = self.retainer.tell(self.sequence.common(), self.leases.pinned());
         let hosts = self.membership.hosts().collect();
-        let command = self.sequence.send(now, hosts, retention, work, cargo);
+        let command = self.sequence.send(now, hosts, retention, work, transactions);
         effects.extend(
             self.membership
                 .hosts()

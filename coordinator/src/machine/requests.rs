@@ -1,11 +1,13 @@
 //! What clients ask, and what the machine does about it: the branch for each request.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use stillframe_protocol::{Change, ClusterStatus, CoordinatorError, Grant, LeaseId, TransactionId};
 
 use super::effect::Answers;
 use super::ending::stale;
+use super::schedule::Kind;
 use super::transaction::Moment;
 use super::{Effect, Machine, Now, Over, Parked, Phase, Reply, Request, Settings, Ticket, breaks};
 
@@ -103,6 +105,9 @@ impl Machine {
             return;
         }
         self.transactions.close(moment, transaction, ticket, effects);
+        if self.nobody_waits() {
+            self.schedule.first(Kind::Transactions);
+        }
         self.sequence.push_transaction(transaction);
     }
 
@@ -117,12 +122,22 @@ impl Machine {
         if self.transactions.repeats(moment, transaction, ticket, effects) {
             return;
         }
+        let before = Arc::clone(self.catalog.program());
         if let Err(error) = self.catalog.accept(base, bytes, program) {
             effects.answer(ticket, Err(error));
             return;
         }
         self.transactions.close(moment, transaction, ticket, effects);
-        self.sequence.push_change(transaction);
+        if self.nobody_waits() {
+            self.schedule.first(Kind::Changes);
+        }
+        let (head, program) = (self.catalog.head().clone(), Arc::clone(self.catalog.program()));
+        self.jobs.push(transaction, &before, head, program);
+    }
+
+    /// Whether nothing waits for its turn.
+    fn nobody_waits(&self) -> bool {
+        self.sequence.waiting_transactions().is_empty() && !self.jobs.waits()
     }
 
     pub(super) fn cancel(&mut self, now: Now, ticket: Ticket, effects: &mut Vec<Effect>) {
@@ -172,6 +187,7 @@ impl Machine {
             hosts: self.membership.status(),
             leases: self.leases.status(now.elapsed),
             steps: self.steps.status(),
+            jobs: self.jobs.status(),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The one sequence of commands, one at a time.
 //!
 //! A command is sent to all hosts when all have reported the one before, and never changes. Every
-//! command makes the next step; the step is common when the last host has reported it. What comes
-//! while one is under way waits and shares the next: all transactions one `Advance`, all changes of
-//! the catalog one `Replace`. No command is sent for nothing.
+//! command but a pump makes the next step; the step is common when the last host has reported it.
+//! Transactions that come while one is under way wait and share the next `Advance`. No command is
+//! sent for nothing.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stillframe_protocol::{
-    Action, CatalogSnapshot, Command, CommandNumber, Epoch, Generation, HostId, Program, Report,
-    Retention, Step, TransactionId,
+    Action, Command, CommandNumber, Epoch, Generation, HostId, Program, Report, Retention, Step,
+    TransactionId,
 };
 
 use super::{Defect, Now, breaks};
@@ -26,66 +26,50 @@ pub(super) struct Sequence {
     generation: Generation,
     clock_us: i64,
     common: Option<Step>,
+    /// How many steps were sent.
+    steps: u64,
     in_flight: Option<InFlight>,
     transactions: Vec<TransactionId>,
-    changes: Vec<TransactionId>,
-    turn: Turn,
-}
-
-/// Whose turn it is when both wait.
-#[derive(Clone, Copy, Debug)]
-enum Turn {
-    Transactions,
-    Changes,
 }
 
 /// A command under way.
 #[derive(Debug)]
 pub(super) struct InFlight {
     pub(super) command: Arc<Command>,
-    pub(super) cargo: Cargo,
-    pub(super) clock_us: i64,
+    /// Whose changes enter or take effect with it.
+    pub(super) transactions: Vec<TransactionId>,
     pub(super) sent_at: Duration,
     awaited: BTreeSet<HostId>,
 }
 
-/// For whom a command is made.
-#[derive(Clone, Debug)]
-pub(super) enum Cargo {
-    /// Their changes enter.
-    Transactions(Vec<TransactionId>),
-    /// Their changes of the catalog take effect.
-    Changes { transactions: Vec<TransactionId>, catalog: CatalogSnapshot, program: Arc<Program> },
-}
-
-impl Cargo {
-    pub(super) fn transactions(&self) -> &[TransactionId] {
-        match self {
-            Self::Transactions(transactions) | Self::Changes { transactions, .. } => transactions,
-        }
-    }
-}
-
-/// What waits and is next.
-pub(super) enum Waiting {
-    Transactions(Vec<TransactionId>),
-    Changes(Vec<TransactionId>),
-}
-
 /// What the newest command is to do.
 pub(super) enum Work {
-    /// Make a step of staged changes.
+    /// Make a step of what transactions have staged.
     Advance,
+    /// Make a step in which only the catalog changes.
+    Describe,
     /// Make a step with a new circuit.
-    Replace { program: Arc<Program>, exchange: Vec<SocketAddr> },
+    Replace(Circuit),
+    /// The same, and begin to fill what is new.
+    ReplaceOnline(Circuit),
+    /// Go on with that.
+    Pump { number: u64, slices: u32 },
+    /// Make a step that shows what is new.
+    Cutover,
+}
+
+/// A new circuit.
+pub(super) struct Circuit {
+    pub(super) program: Arc<Program>,
+    pub(super) exchange: Vec<SocketAddr>,
 }
 
 /// What a report amounts to.
 pub(super) enum Progress {
     /// Nothing new.
     None,
-    /// The step is common.
-    Common(InFlight),
+    /// The command is done, and its step common.
+    Done(InFlight),
     /// The host did what it wasn't told to.
     Violation(String),
 }
@@ -99,10 +83,9 @@ impl Sequence {
             generation: Generation(0),
             clock_us: i64::MIN,
             common: None,
+            steps: 0,
             in_flight: None,
             transactions: vec![],
-            changes: vec![],
-            turn: Turn::Transactions,
         }
     }
 
@@ -126,46 +109,24 @@ impl Sequence {
         self.generation.next()
     }
 
+    /// A new circuit has taken the place of the one before.
+    pub(super) fn replaced(&mut self) {
+        self.generation = self.generation.next();
+    }
+
     /// Has a committed transaction wait for the next step.
     pub(super) fn push_transaction(&mut self, transaction: TransactionId) {
-        if self.transactions.is_empty() && self.changes.is_empty() {
-            self.turn = Turn::Transactions;
-        }
         self.transactions.push(transaction);
     }
 
-    /// Has an accepted change wait for a step of its own.
-    pub(super) fn push_change(&mut self, transaction: TransactionId) {
-        if self.transactions.is_empty() && self.changes.is_empty() {
-            self.turn = Turn::Changes;
-        }
-        self.changes.push(transaction);
-    }
-
-    /// Takes what is next: all that wait of the kind that has waited longest, so that neither kind
-    /// keeps the other out.
-    pub(super) fn take_waiting(&mut self) -> Option<Waiting> {
-        let turn = match (self.transactions.is_empty(), self.changes.is_empty()) {
-            (true, true) => return None,
-            (false, true) => Turn::Transactions,
-            (true, false) => Turn::Changes,
-            (false, false) => self.turn,
-        };
-        match turn {
-            Turn::Transactions => {
-                self.turn = Turn::Changes;
-                Some(Waiting::Transactions(std::mem::take(&mut self.transactions)))
-            }
-            Turn::Changes => {
-                self.turn = Turn::Transactions;
-                Some(Waiting::Changes(std::mem::take(&mut self.changes)))
-            }
-        }
+    /// Takes out the transactions that wait for the next step.
+    pub(super) fn take_transactions(&mut self) -> Vec<TransactionId> {
+        std::mem::take(&mut self.transactions)
     }
 
     /// Whose changes are part of the command under way.
     pub(super) fn under_way(&self) -> &[TransactionId] {
-        self.in_flight.as_ref().map_or(&[], |flight| flight.cargo.transactions())
+        self.in_flight.as_ref().map_or(&[], |flight| &flight.transactions[..])
     }
 
     /// The hosts that haven't reported the command under way.
@@ -191,7 +152,7 @@ impl Sequence {
         hosts: BTreeSet<HostId>,
         retention: Retention,
         work: Work,
-        cargo: Cargo,
+        transactions: Vec<TransactionId>,
     ) -> Arc<Command> {
         assert!(self.in_flight.is_none(), "one command at a time");
         let step = self.common.map_or(Step(0), Step::next);
@@ -199,26 +160,30 @@ impl Sequence {
             true => now.wall_us,
             false => self.clock_us.max(now.wall_us),
         };
-        let clock_us = self.clock_us;
+        let (clock_us, generation) = (self.clock_us, self.generation.next());
         let action = match work {
             Work::Advance => {
-                let transactions = match &cargo {
-                    Cargo::Transactions(transactions) => transactions.clone(),
-                    Cargo::Changes { .. } => vec![],
-                };
+                let transactions = transactions.clone();
                 Action::Advance { step, clock_us, transactions }
             }
-            Work::Replace { program, exchange } => {
-                self.generation = self.generation.next();
-                Action::Replace { step, clock_us, generation: self.generation, program, exchange }
+            Work::Describe => Action::Advance { step, clock_us, transactions: vec![] },
+            Work::Replace(Circuit { program, exchange }) => {
+                Action::Replace { step, clock_us, generation, program, exchange }
             }
+            Work::ReplaceOnline(Circuit { program, exchange }) => {
+                Action::ReplaceOnline { step, clock_us, generation, program, exchange }
+            }
+            Work::Pump { number, slices } => {
+                Action::Pump { step: self.common.unwrap_or_default(), number, slices }
+            }
+            Work::Cutover => Action::Cutover { step, clock_us },
         };
+        self.steps += u64::from(action.makes_step());
         let command = Arc::new(Command { epoch: self.epoch, number: self.next, retention, action });
         self.next = self.next.next();
         self.in_flight = Some(InFlight {
             command: Arc::clone(&command),
-            cargo,
-            clock_us,
+            transactions,
             sent_at: now.elapsed,
             awaited: hosts,
         });
@@ -247,25 +212,35 @@ impl Sequence {
             return Progress::None;
         }
         self.common = Some(step);
-        self.in_flight.take().map_or(Progress::None, Progress::Common)
+        self.in_flight.take().map_or(Progress::None, Progress::Done)
     }
 
-    /// Steps have no gaps: what is under way makes the step after the common one.
+    /// Steps have no gaps: what is under way makes the step after the common one, or none.
     pub(super) fn steps_have_no_gaps(&self) -> bool {
         self.in_flight.as_ref().is_none_or(|flight| {
-            flight.command.action.step() == self.common.map_or(Step(0), Step::next)
+            let action = &flight.command.action;
+            let next = Some(self.common.map_or(Step(0), Step::next));
+            Some(action.step()) == if action.makes_step() { next } else { self.common }
         })
     }
 
-    /// Commands have no gaps: as many were sent as there are steps.
-    pub(super) fn every_command_makes_a_step(&self) -> bool {
-        self.next.0 == self.newest().map_or(0, |step| step.0 + 1)
+    /// Every command but a pump makes a step: as many were sent as there are steps.
+    pub(super) fn steps_are_those_of_commands(&self) -> bool {
+        self.steps == self.newest().map_or(0, |step| step.0 + 1)
     }
 
-    /// What is under way was made for somebody, or is the first.
+    /// What is under way was made for somebody, or is the first, or makes no change that can be
+    /// seen.
     pub(super) fn no_step_is_empty(&self) -> bool {
         self.in_flight.as_ref().is_none_or(|flight| {
-            flight.command.number == CommandNumber(0) || !flight.cargo.transactions().is_empty()
+            let unseen =
+                matches!(flight.command.action, Action::ReplaceOnline { .. } | Action::Pump { .. });
+            unseen || flight.command.number == CommandNumber(0) || !flight.transactions.is_empty()
         })
+    }
+
+    /// The action under way.
+    pub(super) fn action(&self) -> Option<&Action> {
+        self.in_flight.as_ref().map(|flight| &flight.command.action)
     }
 }

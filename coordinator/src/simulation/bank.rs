@@ -1,8 +1,9 @@
-//! The data that simulated clients write: accounts by key, and a bag of notes.
+//! The data that simulated clients write: accounts by key, and a bag of notes; and views, each of
+//! which is the sum of all balances plus the number of notes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stillframe_protocol::{Entry, HostId, Lockable, Mode, RelationId};
+use stillframe_protocol::{Entry, HostId, Lockable, Mode, Program, RelationId};
 
 /// The table of accounts: a key, a balance.
 pub(super) const ACCOUNTS: RelationId = RelationId(1);
@@ -16,6 +17,8 @@ pub(super) const BALANCE: i64 = 100;
 pub(super) struct Contents {
     pub(super) accounts: BTreeMap<u64, i64>,
     pub(super) notes: BTreeSet<u64>,
+    /// The views that can be read.
+    pub(super) views: BTreeMap<u32, i64>,
 }
 
 /// An exact change.
@@ -33,7 +36,18 @@ impl Contents {
     /// What there is before anybody writes, of the accounts that `here` is true for.
     pub(super) fn initial(accounts: u64, here: impl Fn(u64) -> bool) -> Self {
         let accounts = (0..accounts).filter(|key| here(*key)).map(|key| (key, BALANCE)).collect();
-        Self { accounts, notes: BTreeSet::new() }
+        Self { accounts, ..Self::default() }
+    }
+
+    /// What a view is.
+    pub(super) fn view(&self) -> i64 {
+        self.accounts.values().sum::<i64>() + self.notes.len() as i64
+    }
+
+    /// Computes views anew, of those that can be read.
+    pub(super) fn show(&mut self, views: &BTreeSet<u32>) {
+        let value = self.view();
+        self.views = views.iter().map(|view| (*view, value)).collect();
     }
 
     /// Changes the contents, or says what the change takes away that isn't there, or leaves.
@@ -62,6 +76,9 @@ impl Contents {
     pub(super) fn merge(&mut self, other: &Self) {
         self.accounts.extend(&other.accounts);
         self.notes.extend(&other.notes);
+        for (view, value) in &other.views {
+            *self.views.entry(*view).or_default() += value;
+        }
     }
 }
 
@@ -95,4 +112,14 @@ pub(super) fn account(key: u64, mode: Mode) -> Entry {
 /// A reservation of a whole relation.
 pub(super) fn whole(relation: RelationId, mode: Mode) -> Entry {
     Entry { lockable: Lockable::Relation(relation), mode }
+}
+
+/// The views of a program.
+pub(super) fn views(program: &Program) -> BTreeSet<u32> {
+    program.views.iter().map(|view| view.id.0).collect()
+}
+
+/// Whether a circuit can't be filled while steps go on, for what is new in it.
+pub(super) fn must_stop(there_were: &BTreeSet<u32>, program: &Program) -> bool {
+    views(program).difference(there_were).any(|view| view.is_multiple_of(5))
 }

@@ -1,7 +1,9 @@
 //! The judge. It knows what was asked, answered, sent and made, and what the promises are; it knows
 //! nothing of how the machine keeps them.
 
+mod answers;
 mod epochs;
+mod filling;
 mod history;
 mod leases;
 mod reservations;
@@ -11,15 +13,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stillframe_protocol::{
-    Action, CatalogVersion, Command, Committed, CoordinatorError, Epoch, FrameId, Grant, HostId,
-    Incarnation, LeaseId, Reservation, Step, TransactionId,
+    Action, CatalogVersion, Command, CommandNumber, CoordinatorError, Epoch, FrameId, Grant,
+    HostId, Incarnation, LeaseId, Step, TransactionId,
 };
 
+use self::filling::Filling;
 use self::history::History;
 use self::leases::Leases;
 use self::reservations::Reservations;
 use super::bank::{Contents, Write};
-use crate::machine::{Answer, Reply, Request, Ticket};
+use crate::machine::{Answer, Request, Ticket};
 
 /// All that is known, and the first promise that was broken.
 pub(super) struct Checker {
@@ -42,6 +45,9 @@ pub(super) struct Checker {
     past: BTreeMap<Epoch, History>,
     /// The newest step that each host has made.
     made: Vec<Option<Step>>,
+    /// The last command that each host has executed.
+    done: Vec<Option<CommandNumber>>,
+    filling: Filling,
     asked: BTreeMap<Ticket, Request>,
     cancelled: BTreeSet<Ticket>,
     /// The newest step that a client was told of: no later lease is older.
@@ -68,6 +74,8 @@ impl Checker {
             members: BTreeMap::new(),
             past: BTreeMap::new(),
             made: vec![None; hosts as usize],
+            done: vec![None; hosts as usize],
+            filling: Filling::default(),
             asked: BTreeMap::new(),
             cancelled: BTreeSet::new(),
             acknowledged: None,
@@ -109,7 +117,11 @@ impl Checker {
         self.acknowledged_when_asked.insert(ticket, (self.epoch, self.acknowledged));
         match request {
             Request::Reserve(reserve) => self.reservations.asked(ticket, reserve),
-            Request::Commit { transaction, epoch, .. } => {
+            Request::Commit { transaction, epoch, staged_on } => {
+                let waits = self.lives(*epoch) && self.history.entered(*transaction).is_none();
+                if waits && !staged_on.is_empty() {
+                    self.filling.asked(*transaction);
+                }
                 if let Some(history) = self.history_of(*epoch) {
                     history.commit_asked(*transaction);
                 }
@@ -130,113 +142,6 @@ impl Checker {
         self.cancelled.insert(ticket);
     }
 
-    /// The machine answers.
-    pub(super) fn answered(&mut self, now: Duration, ticket: Ticket, answer: &Answer) {
-        let Some(request) = self.asked.remove(&ticket) else {
-            self.expect(false, || format!("{ticket:?} is answered but not asked: {answer:?}"));
-            return;
-        };
-        if let Some(kind) = kind(answer) {
-            self.count(kind);
-        }
-        let before = match self.acknowledged_when_asked.remove(&ticket) {
-            Some((epoch, step)) if epoch == self.epoch => step,
-            _ => None,
-        };
-        if let (Ok(reply), Request::Reserve(_)) = (answer, &request) {
-            if let Reply::Reserved(reservation) = reply {
-                let step = match reservation {
-                    Reservation::Granted => None,
-                    Reservation::Changed(step) => Some(*step),
-                };
-                let common = self.made_by_all();
-                self.expect(step <= common, || format!("changed at step {step:?} of {common:?}"));
-            }
-            let granted = self.reservations.granted(ticket);
-            self.check(granted);
-        } else {
-            self.reservations.gave_up(ticket);
-        }
-        match (answer, request) {
-            (Ok(Reply::Granted(grant)), Request::Lease { lease, time_to_live }) => {
-                self.granted(now, grant, lease, time_to_live, before);
-            }
-            (Ok(Reply::Renewed(gone)), Request::Renew { leases }) => {
-                let lives = leases.iter().map(|(id, _)| *id).filter(|id| !gone.contains(id));
-                lives.for_each(|id| self.leases.renewed(now, id));
-            }
-            (
-                Ok(Reply::Committed(Committed { step })),
-                Request::Commit { transaction, epoch, staged_on },
-            ) => {
-                let current = self.epoch;
-                self.expect(Some(epoch) == current, || {
-                    format!("{transaction} of epoch {epoch} is acknowledged in {current:?}")
-                });
-                self.committed(*step, transaction, !staged_on.is_empty());
-            }
-            (Ok(Reply::Committed(Committed { step })), Request::Change(change)) => {
-                self.committed(*step, change.transaction, false);
-            }
-            (Err(CoordinatorError::CatalogChanged), Request::Change(change)) => {
-                self.history.commit_refused(change.transaction);
-            }
-            (Err(CoordinatorError::Unknown(_)), Request::Change(change)) => {
-                // Nobody is told when its step is common.
-                self.reservations.ended(change.transaction);
-            }
-            (Err(CoordinatorError::NotReady(_)), Request::Commit { transaction, epoch, .. }) => {
-                self.has_no_effect(transaction, epoch);
-            }
-            (Err(CoordinatorError::Failed(why)), _) => {
-                let failed = self.failed;
-                self.expect(failed, || format!("{why}, but no host has failed"));
-            }
-            _ => {}
-        }
-    }
-
-    fn granted(
-        &mut self,
-        now: Duration,
-        grant: &Grant,
-        lease: LeaseId,
-        time_to_live: Duration,
-        acknowledged: Option<Step>,
-    ) {
-        let (step, made) = (grant.step, self.made_by_all());
-        let lives = self.lives(grant.epoch);
-        self.expect(lives, || format!("lease {lease} is granted in epoch {}", grant.epoch));
-        self.expect(grant.lease == lease, || format!("{lease} is granted as {}", grant.lease));
-        self.expect(Some(step) <= made, || {
-            format!("lease {lease} is granted on step {step}, all hosts have made {made:?}")
-        });
-        let known = self.leases.step(lease);
-        self.expect(Some(step) >= acknowledged || known == Some(step), || {
-            format!("lease {lease} is granted on step {step}, {acknowledged:?} was acknowledged")
-        });
-        let granted = self.leases.granted(now, lease, step, time_to_live);
-        self.check(granted);
-        let shown = self.history.shows(step, &grant.catalog);
-        self.check(shown);
-    }
-
-    fn committed(&mut self, step: Step, transaction: TransactionId, entered: bool) {
-        let made = self.made_by_all();
-        self.expect(Some(step) <= made, || {
-            format!("{transaction} is acknowledged at step {step}, all hosts have made {made:?}")
-        });
-        if entered {
-            let entered = self.history.entered(transaction);
-            self.expect(entered == Some(step), || {
-                format!("{transaction} entered {entered:?} and is acknowledged at {step}")
-            });
-        } else {
-            self.reservations.ended(transaction);
-        }
-        self.acknowledged = self.acknowledged.max(Some(step));
-    }
-
     /// The machine hears that a lease isn't needed.
     pub(super) fn released(&mut self, lease: LeaseId) {
         self.leases.ended(lease);
@@ -251,26 +156,40 @@ impl Checker {
 
     /// The machine sends a command.
     pub(super) fn sent(&mut self, command: &Arc<Command>) {
-        if let Action::Replace { .. } = command.action {
-            self.count("replacements sent");
+        if let Some(what) = kind_of(&command.action) {
+            self.count(what);
         }
         let current = self.epoch;
         self.expect(Some(command.epoch) == current, || {
             format!("a command of epoch {} is sent in {current:?}", command.epoch)
         });
-        let all_made = self.made.iter().all(|made| *made == self.made[0]);
-        let sent = self.history.sent(command, all_made);
-        self.check(sent);
+        let all_done = self.done.iter().all(|done| *done == self.done[0]);
+        let sent = self.history.sent(command, all_done);
+        let is_new = sent == Ok(true);
+        self.check(sent.map(|_| ()));
+        if is_new {
+            let fair = self.filling.sent(&command.action);
+            self.check(fair);
+        }
     }
 
     // What happens at the hosts.
 
     /// A host has made a step.
-    pub(super) fn made(&mut self, epoch: Option<Epoch>, host: HostId, step: Option<Step>) {
+    pub(super) fn made(
+        &mut self,
+        epoch: Option<Epoch>,
+        host: HostId,
+        done: Option<CommandNumber>,
+        step: Option<Step>,
+        filling: Option<stillframe_protocol::Filling>,
+    ) {
         if epoch != self.epoch {
             return;
         }
         self.made[host.0 as usize] = step;
+        self.done[host.0 as usize] = done;
+        self.filling.reported(host, filling);
         if let Some(step) = self.made_by_all() {
             for transaction in self.history.entered_up_to(step) {
                 self.reservations.ended(transaction);
@@ -360,21 +279,13 @@ impl Checker {
     }
 }
 
-/// What an answer counts as.
-fn kind(answer: &Answer) -> Option<&'static str> {
-    match answer {
-        Ok(Reply::Granted(_)) => Some("leases"),
-        Ok(Reply::Renewed(gone)) if !gone.is_empty() => Some("leases gone"),
-        Ok(Reply::Reserved(Reservation::Granted)) => Some("reservations granted"),
-        Ok(Reply::Reserved(Reservation::Changed(_))) => Some("reservations changed"),
-        Ok(Reply::Committed(_)) => Some("commits"),
-        Ok(Reply::Renewed(_) | Reply::Head(_) | Reply::Status(_)) => None,
-        Err(CoordinatorError::Deadlock) => Some("deadlocks"),
-        Err(CoordinatorError::LockTimeout) => Some("lock timeouts"),
-        Err(CoordinatorError::CatalogChanged) => Some("changes refused"),
-        Err(CoordinatorError::UnknownTransaction) => Some("transactions refused"),
-        Err(CoordinatorError::Failed(_)) => Some("failures"),
-        Err(CoordinatorError::NotReady(_)) => Some("not ready"),
-        Err(CoordinatorError::Unknown(_)) => Some("outcomes unknown"),
+/// What a command counts as.
+fn kind_of(action: &Action) -> Option<&'static str> {
+    match action {
+        Action::Advance { .. } => None,
+        Action::Replace { .. } => Some("replacements sent"),
+        Action::ReplaceOnline { .. } => Some("online replacements sent"),
+        Action::Pump { .. } => Some("pumps sent"),
+        Action::Cutover { .. } => Some("cutovers sent"),
     }
 }

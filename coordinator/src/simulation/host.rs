@@ -1,15 +1,15 @@
 //! A simulated host process. It is as forgetful as it may be: what it needn't keep is gone at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use stillframe_protocol::{
-    Action, Activation, Command, CommandNumber, Epoch, FrameId, Generation, HostId, Incarnation,
-    Report, Retention, Step, TransactionId,
+    Action, Activation, Command, CommandNumber, Epoch, Filling, FrameId, Generation, HostId,
+    Incarnation, Report, Retention, Step, TransactionId,
 };
 
-use super::bank::{Contents, Write, owner};
+use super::bank::{Contents, Write, must_stop, owner, views};
 use super::wires::{NotThere, Scanned};
 
 /// A host's state.
@@ -22,9 +22,26 @@ pub(super) struct SimulatedHost {
     generation: Generation,
     done: Option<Arc<Command>>,
     executing: Option<Arc<Command>>,
+    /// The views that can be read.
+    views: BTreeSet<u32>,
+    new: Option<New>,
+    /// The last command was one that it had to refuse.
+    refused: bool,
     retention: Retention,
     frames: BTreeMap<Step, Contents>,
     staged: BTreeMap<TransactionId, Vec<Write>>,
+}
+
+/// What is new in its circuit, and is being filled.
+struct New {
+    views: BTreeSet<u32>,
+    /// What there was when the circuit was replaced.
+    value: i64,
+    /// How that has changed since.
+    recorded: i64,
+    changes: u64,
+    /// So many pumps fill all.
+    pumps: u32,
 }
 
 /// What becomes of a command that a host hears of.
@@ -50,6 +67,9 @@ impl SimulatedHost {
             generation: Generation(0),
             done: None,
             executing: None,
+            views: BTreeSet::new(),
+            new: None,
+            refused: false,
             retention: Retention::default(),
             frames: BTreeMap::new(),
             staged: BTreeMap::new(),
@@ -108,29 +128,108 @@ impl SimulatedHost {
     /// Finishes what it executes.
     pub(super) fn finish(&mut self) -> Result<Report, String> {
         let Some(command) = self.executing.take() else { return Ok(self.report()) };
-        match &command.action {
-            Action::Advance { transactions, .. } => {
-                for transaction in transactions {
-                    for write in self.staged.remove(transaction).unwrap_or_default() {
-                        self.contents
-                            .apply(&write)
-                            .map_err(|error| format!("transaction {transaction}: {error}"))?;
-                    }
-                }
-            }
-            Action::Replace { generation, exchange, .. } => {
-                if *generation != self.generation.next()
-                    || exchange.get(self.id.0 as usize) != Some(&self.address())
-                {
-                    return Err(format!("host {} can't build {:?}", self.id, command.action));
-                }
-                self.generation = *generation;
-            }
-        }
+        self.perform(&command.action)?;
+        self.contents.show(&self.views);
         self.frames.insert(command.action.step(), self.contents.clone());
         self.done = Some(command);
         self.forget();
         Ok(self.report())
+    }
+
+    fn perform(&mut self, action: &Action) -> Result<(), String> {
+        self.refused = false;
+        match action {
+            Action::Advance { transactions, .. } => self.advance(transactions)?,
+            Action::Replace { generation, exchange, program, .. } => {
+                self.build(*generation, exchange, action)?;
+                self.generation = *generation;
+                self.views = views(program);
+            }
+            Action::ReplaceOnline { generation, exchange, program, .. } => {
+                self.build(*generation, exchange, action)?;
+                self.refused = must_stop(&self.views, program);
+                if self.refused {
+                    return Ok(());
+                }
+                self.generation = *generation;
+                let views = views(program);
+                if let Some(gone) = self.views.difference(&views).next() {
+                    return Err(format!("view {gone} is taken away while others are filled"));
+                }
+                let seed = views.iter().sum::<u32>() + self.id.0;
+                let value = self.contents.view();
+                self.new =
+                    Some(New { views, value, recorded: 0, changes: 0, pumps: seed * 7 % 16 });
+            }
+            Action::Pump { .. } => match &mut self.new {
+                Some(new) => new.pumps = new.pumps.saturating_sub(1),
+                None => return Err(format!("host {} has nothing to fill", self.id)),
+            },
+            Action::Cutover { .. } => {
+                let Some(new) = self.new.take() else {
+                    return Err(format!("host {} has nothing to cut over to", self.id));
+                };
+                let Self { id, contents, .. } = self;
+                if new.pumps > 0 {
+                    return Err(format!("host {id} cuts over and hasn't filled all"));
+                }
+                if new.value + new.recorded != contents.view() {
+                    return Err(format!("host {id} has lost changes while it filled"));
+                }
+                self.views = new.views;
+            }
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, transactions: &[TransactionId]) -> Result<(), String> {
+        let before = self.contents.view();
+        let mut changes = 0;
+        for transaction in transactions {
+            for write in self.staged.remove(transaction).unwrap_or_default() {
+                self.contents
+                    .apply(&write)
+                    .map_err(|error| format!("transaction {transaction}: {error}"))?;
+                changes += 1;
+            }
+        }
+        if let Some(new) = &mut self.new {
+            new.recorded += self.contents.view() - before;
+            new.changes += changes;
+        }
+        Ok(())
+    }
+
+    /// Whether it can build the next circuit.
+    fn build(
+        &self,
+        generation: Generation,
+        exchange: &[SocketAddr],
+        action: &Action,
+    ) -> Result<(), String> {
+        if self.new.is_some() {
+            return Err(format!("host {} is filling, and is sent {action:?}", self.id));
+        }
+        if generation != self.generation.next()
+            || exchange.get(self.id.0 as usize) != Some(&self.address())
+        {
+            return Err(format!("host {} can't build {action:?}", self.id));
+        }
+        Ok(())
+    }
+
+    /// How far it is with what is new.
+    pub(super) fn filling(&self) -> Option<Filling> {
+        match &self.new {
+            None => self.refused.then_some(Filling::Refused),
+            Some(New { pumps: 0, changes, .. }) => Some(Filling::Done { recorded: *changes }),
+            Some(New { changes, .. }) => Some(Filling::Goes { recorded: *changes }),
+        }
+    }
+
+    /// The last command that it has executed.
+    pub(super) fn done(&self) -> Option<CommandNumber> {
+        self.done.as_ref().map(|done| done.number)
     }
 
     pub(super) fn retain(&mut self, epoch: Epoch, retention: &Retention) {
@@ -190,6 +289,7 @@ impl SimulatedHost {
             step: self.made(),
             exchange: (self.generation.next(), self.address()),
             took_us: 0,
+            filling: self.filling(),
         }
     }
 

@@ -24,12 +24,15 @@ use super::clients::{Role, live};
 use super::session::{Answers, Session};
 use super::wires::{ClientId, Delivery, Wires};
 use crate::cluster::{Cluster, Effect, Hosts, Requirements, Settings};
-use crate::machine::{Defect, Event, Ticket};
+use crate::machine::{Defect, Event, Online, Ticket};
 
 /// Once nothing goes wrong any more, everything must have come to its end so soon.
 const PROGRESS_MAX: Duration = Duration::from_secs(20);
 /// When all clients are gone, everything that is left over must be gone so soon.
 const SETTLE: Duration = Duration::from_secs(2);
+
+/// Writers are slowed while a host has to catch up with more changes.
+pub(super) const BACKLOG_MAX: u64 = 8;
 
 /// What a run amounted to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +55,7 @@ pub(super) struct World {
     /// Whether each life of the coordinator makes later epochs than the one before, whatever it is
     /// told. If not, what it said is gone with it.
     epochs_grow: bool,
+    online: Option<Online>,
     /// Those that were told to retire.
     retired: BTreeSet<Incarnation>,
     clients: Vec<Client>,
@@ -96,6 +100,8 @@ impl World {
         let clients = roles.map(|role| Client { role, open: Rc::default(), task: None });
         let registering = rng.random_bool(0.7);
         let (places_are_set, epochs_grow) = (rng.random_bool(0.5), rng.random_bool(0.5));
+        let online = Online { slices_per_pump: 3, backlog_max: BACKLOG_MAX };
+        let online = rng.random_bool(0.8).then_some(online);
         let checker = Checker::new(hosts, accounts, registering);
         let mut world = Self {
             cluster: None,
@@ -105,6 +111,7 @@ impl World {
                 .collect(),
             registering,
             epochs_grow,
+            online,
             retired: BTreeSet::new(),
             clients: clients.collect(),
             checker: Rc::new(RefCell::new(checker)),
@@ -140,6 +147,7 @@ impl World {
             time_to_live_min: Duration::from_millis(300),
             time_to_live_max: Duration::from_millis(1000),
             clock_gap_max: Duration::from_millis(100),
+            online: self.online,
             patience: if self.registering {
                 Duration::from_millis(600)
             } else {

@@ -82,13 +82,22 @@ fn execute(command: &Command) -> String {
             let transactions = transactions.join(" ");
             format!("#{number} advance to step {step} at {clock_us} [{transactions}], {keep}")
         }
-        Action::Replace { step, clock_us, generation, program, exchange } => {
+        Action::Replace { step, clock_us, generation, program, exchange }
+        | Action::ReplaceOnline { step, clock_us, generation, program, exchange } => {
             let views = views(program);
             let ports: Vec<u16> = exchange.iter().map(|address| address.port()).collect();
+            let online = matches!(command.action, Action::ReplaceOnline { .. });
+            let online = if online { " online" } else { "" };
             format!(
-                "#{number} replace, step {step} at {clock_us}, circuit {generation} on {ports:?} \
-                 computes {views:?}, {keep}"
+                "#{number} replace{online}, step {step} at {clock_us}, circuit {generation} on \
+                 {ports:?} computes {views:?}, {keep}"
             )
+        }
+        Action::Pump { step, number: pump, slices } => {
+            format!("#{number} pump {pump} of {slices} slices at step {step}, {keep}")
+        }
+        Action::Cutover { step, clock_us } => {
+            format!("#{number} cutover, step {step} at {clock_us}, {keep}")
         }
     }
 }
@@ -142,6 +151,11 @@ fn status(status: &ClusterStatus) -> String {
             step.step, step.clock_us, step.transactions, step.took_us, step.catalog
         )
         .unwrap();
+    }
+    for job in &status.jobs {
+        let relations: Vec<u32> = job.relations.iter().map(|relation| relation.0).collect();
+        let (id, kind, phase) = (job.id, job.kind, &job.phase);
+        write!(text, "\n   job {id}: {kind:?} {relations:?}, {phase:?}").unwrap();
     }
     text
 }

@@ -9,7 +9,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{CatalogVersion, Entry, Epoch, FrameId, HostId, LeaseId, Program, Step, TransactionId};
+use crate::{
+    CatalogVersion, Entry, Epoch, FrameId, HostId, LeaseId, Program, RelationId, Step,
+    TransactionId,
+};
 
 /// Owns the sequence of commands, the leases, the reservations and the catalog's versions.
 ///
@@ -193,6 +196,8 @@ pub struct ClusterStatus {
     pub leases: Vec<LeaseStatus>,
     /// The newest steps, ascending.
     pub steps: Vec<StepStatus>,
+    /// The changes of the catalog that were accepted and haven't taken effect, in their order.
+    pub jobs: Vec<JobStatus>,
 }
 
 /// A host as the coordinator sees it.
@@ -234,4 +239,51 @@ pub struct StepStatus {
     pub took_us: u64,
     /// The catalog's version from this step on.
     pub catalog: CatalogVersion,
+}
+
+/// A change of the catalog that hasn't taken effect, as the coordinator sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobStatus {
+    /// The version that it makes, which no other change does.
+    pub id: CatalogVersion,
+    /// What it does to the circuit.
+    pub kind: JobKind,
+    /// The relations that it adds and takes away.
+    pub relations: Vec<RelationId>,
+    /// How far it is.
+    pub phase: JobPhase,
+}
+
+/// What a change of the catalog does to the circuit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobKind {
+    /// Nothing.
+    Describe,
+    /// It adds relations.
+    Create,
+    /// It takes relations away.
+    Drop,
+    /// It does both.
+    Exchange,
+}
+
+/// How far a change of the catalog is. Changes that share a replacement are equally far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobPhase {
+    /// It waits for others.
+    Waits,
+    /// Its command is under way, in which it takes effect, or the one that begins to fill what is
+    /// new.
+    Replaces,
+    /// What is new is being filled.
+    Fills {
+        /// How many pumps were made.
+        pumps: u64,
+        /// How many hosts have filled everything.
+        hosts_done: u32,
+        /// The most changes that a host has to catch up with.
+        recorded: u64,
+    },
+    /// What is new catches up, and takes effect with that.
+    CutsOver,
 }

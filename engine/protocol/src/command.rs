@@ -41,7 +41,22 @@ pub struct Command {
     pub action: Action,
 }
 
-/// What a command does. Every action makes exactly one step.
+/// What a command does. Every action but [`Action::Pump`] makes exactly one step.
+///
+/// # A circuit is replaced while steps go on
+///
+/// ```text
+/// ReplaceOnline  step 7   the new circuit goes on with the relations there were; what is new is
+///                         empty and can't be read
+/// Advance        step 8   the relations there were move; what is new has to catch up later
+/// Pump                    fills what is new by a bounded amount; no step
+/// Advance        step 9   ..and so on, until every host reports that all is filled
+/// Cutover        step 10  what is new catches up, and can be read from here on
+/// ```
+///
+/// A host that can't fill what is new while the relations there were go on says so in its report of
+/// the `ReplaceOnline`, of which it has made the step with the old circuit: [`Filling::Refused`].
+/// All hosts say the same, since it is a matter of the program alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// Feed what these transactions have staged, compute, publish the frame.
@@ -68,15 +83,86 @@ pub enum Action {
         /// Where each host's part of the new circuit is reached, by place.
         exchange: Vec<SocketAddr>,
     },
+    /// Put a new circuit in the place of the old one, which computes all that the old one does and
+    /// more. Keep the state of what both compute and publish the frame of that; begin to fill what
+    /// is new. Legal while nothing is being filled.
+    ReplaceOnline {
+        /// The step that this makes.
+        step: Step,
+        /// The step's clock: microseconds since 1970-01-01 UTC.
+        clock_us: i64,
+        /// The new circuit's number; if it is refused, the number is not used up.
+        generation: Generation,
+        /// What the new circuit computes.
+        program: Arc<Program>,
+        /// Where each host's part of the new circuit is reached, by place.
+        exchange: Vec<SocketAddr>,
+    },
+    /// Go on with filling what is new, by so much; on a host that has filled everything, take part
+    /// for the sake of the others. Legal while something is being filled.
+    Pump {
+        /// The newest step, which this leaves as it is.
+        step: Step,
+        /// Counts the pumps of one replacement, from 0.
+        number: u64,
+        /// How many slices of work, the same on all hosts. One slice holds a step up by as much as
+        /// it takes, so that it should be some milliseconds.
+        slices: u32,
+    },
+    /// Have what was filled catch up with the steps made meanwhile, and publish the frame of
+    /// everything. Legal when every host has reported that all is filled.
+    Cutover {
+        /// The step that this makes.
+        step: Step,
+        /// The step's clock: microseconds since 1970-01-01 UTC.
+        clock_us: i64,
+    },
 }
 
 impl Action {
-    /// The step that the action makes.
+    /// The newest step once the action is done: the one that it makes, if it makes one.
     pub fn step(&self) -> Step {
         match self {
-            Self::Advance { step, .. } | Self::Replace { step, .. } => *step,
+            Self::Advance { step, .. }
+            | Self::Replace { step, .. }
+            | Self::ReplaceOnline { step, .. }
+            | Self::Pump { step, .. }
+            | Self::Cutover { step, .. } => *step,
         }
     }
+
+    /// Whether the action makes a step.
+    pub fn makes_step(&self) -> bool {
+        !matches!(self, Self::Pump { .. })
+    }
+
+    /// The clock of the step that the action makes.
+    pub fn clock_us(&self) -> Option<i64> {
+        match self {
+            Self::Advance { clock_us, .. }
+            | Self::Replace { clock_us, .. }
+            | Self::ReplaceOnline { clock_us, .. }
+            | Self::Cutover { clock_us, .. } => Some(*clock_us),
+            Self::Pump { .. } => None,
+        }
+    }
+}
+
+/// How far a host is with what is new in its circuit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Filling {
+    /// It can't be filled while the relations there were go on. The old circuit is in place.
+    Refused,
+    /// There is more to fill.
+    Goes {
+        /// So many changes were made meanwhile, which the cutover has to catch up with.
+        recorded: u64,
+    },
+    /// All that was there when the circuit was replaced is filled.
+    Done {
+        /// As while it goes on.
+        recorded: u64,
+    },
 }
 
 /// Which frames a host must keep: every pinned one, and every one from `common` on.
@@ -116,4 +202,8 @@ pub struct Report {
     pub exchange: (Generation, SocketAddr),
     /// How long the last command took, in microseconds.
     pub took_us: u64,
+    /// How far it is with what is new in its circuit; none if nothing is being filled. After a
+    /// [`Action::ReplaceOnline`] that it had to refuse, it says so until the next command.
+    #[serde(default)]
+    pub filling: Option<Filling>,
 }

@@ -46,9 +46,9 @@ mod write;
 
 pub use client::{
     CatalogSnapshot, Change, ClusterStatus, Committed, Coordinator, CoordinatorError, Grant,
-    HostStatus, LeaseStatus, Reservation, StepStatus,
+    HostStatus, JobKind, JobPhase, JobStatus, LeaseStatus, Reservation, StepStatus,
 };
-pub use command::{Action, Activation, Command, Report, Retention};
+pub use command::{Action, Activation, Command, Filling, Report, Retention};
 pub use expression::{BinaryOperator, Expression, Literal, UnaryOperator};
 pub use host::{Host, HostError, RelationStatistics, RowError, Statistics};
 pub use identifiers::{

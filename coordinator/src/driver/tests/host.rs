@@ -71,6 +71,7 @@ impl State {
             step: self.commands.last().map(|command| command.action.step()),
             exchange: (self.generation.next(), SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
             took_us: 1,
+            filling: None,
         }
     }
 

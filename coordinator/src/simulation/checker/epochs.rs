@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use stillframe_protocol::{Epoch, HostId, Incarnation, Registration, TransactionId};
 
+use super::filling::Filling;
 use super::history::History;
 use super::leases::Leases;
 use super::{Checker, Reservations};
@@ -62,6 +63,8 @@ impl Checker {
         }
         (self.epoch, self.lives, self.told) = (Some(epoch), true, epoch);
         self.made = vec![None; self.hosts as usize];
+        self.done = vec![None; self.hosts as usize];
+        self.filling = Filling::default();
         self.acknowledged = None;
         self.members.clear();
     }

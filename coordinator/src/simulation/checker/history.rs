@@ -7,7 +7,7 @@ use stillframe_protocol::{
     Action, CatalogSnapshot, CatalogVersion, Command, Grant, Retention, Step, TransactionId,
 };
 
-use super::super::bank::{BALANCE, Contents, Write};
+use super::super::bank::{self, BALANCE, Contents, Write, must_stop};
 use super::super::clients::Definitions;
 
 /// The contents of every step.
@@ -16,6 +16,8 @@ pub(super) struct History {
     commands: Vec<Arc<Command>>,
     contents: Vec<Contents>,
     views: Vec<BTreeSet<u32>>,
+    /// What will be shown with the cutover.
+    new: Option<BTreeSet<u32>>,
     staged: BTreeMap<TransactionId, Vec<Write>>,
     /// By the order in which they were asked for first.
     commits: BTreeMap<TransactionId, u64>,
@@ -24,6 +26,8 @@ pub(super) struct History {
     entered: BTreeMap<TransactionId, Step>,
     /// Those whose step isn't made by all.
     under_way: BTreeMap<Step, Vec<TransactionId>>,
+    /// The last step's.
+    clock_us: i64,
     catalogs: BTreeMap<u64, CatalogSnapshot>,
     items: BTreeMap<u32, Item>,
 }
@@ -43,12 +47,14 @@ impl History {
             commands: vec![],
             contents: vec![],
             views: vec![],
+            new: None,
             staged: BTreeMap::new(),
             commits: BTreeMap::new(),
             asked: 0,
             aborted: BTreeSet::new(),
             entered: BTreeMap::new(),
             under_way: BTreeMap::new(),
+            clock_us: i64::MIN,
             catalogs: BTreeMap::new(),
             items: BTreeMap::new(),
         }
@@ -99,29 +105,33 @@ impl History {
     }
 
     /// A command is sent to a host: a new one, or one that was sent to others before.
-    pub(super) fn sent(&mut self, command: &Arc<Command>, all_made: bool) -> Result<(), String> {
+    /// Tells which.
+    pub(super) fn sent(&mut self, command: &Arc<Command>, all_made: bool) -> Result<bool, String> {
         let number = command.number.0 as usize;
         if let Some(sent) = self.commands.get(number) {
             return if sent == command {
-                Ok(())
+                Ok(false)
             } else {
                 Err(format!("command {number} has changed: {sent:?}, {command:?}"))
             };
         }
         let step = command.action.step();
-        if number != self.commands.len() || step.0 as usize != number {
+        let makes_step = command.action.makes_step();
+        let newest = self.contents.len() as u64 - u64::from(!makes_step);
+        if number != self.commands.len() || step.0 != newest {
             return Err(format!("a gap before command {number} that makes step {step}"));
         }
         if !all_made {
             return Err(format!("command {number} is sent before the one before is done"));
         }
-        let clock_us = clock_us(&command.action);
         if let Some(last) = self.commands.last() {
-            let last_clock_us = self::clock_us(&last.action);
-            if clock_us < last_clock_us {
+            grows(&last.retention, &command.retention)?;
+        }
+        if let Some(clock_us) = command.action.clock_us() {
+            if clock_us < self.clock_us {
                 return Err(format!("the clock of step {step} goes back"));
             }
-            grows(&last.retention, &command.retention)?;
+            self.clock_us = clock_us;
         }
         self.commands.push(Arc::clone(command));
         let mut contents = match self.contents.last() {
@@ -130,8 +140,15 @@ impl History {
         };
         let mut views = self.views.last().cloned().unwrap_or_default();
         match &command.action {
-            Action::Replace { program, .. } => {
-                views = program.views.iter().map(|view| view.id.0).collect();
+            Action::Replace { program, .. } => views = bank::views(program),
+            Action::ReplaceOnline { program, .. } => {
+                if !must_stop(&views, program) {
+                    self.new = Some(bank::views(program));
+                }
+            }
+            Action::Pump { .. } => return Ok(true),
+            Action::Cutover { .. } => {
+                views = self.new.take().ok_or("a cutover where nothing was filled")?;
             }
             Action::Advance { transactions, .. } => {
                 self.enter(step, transactions)?;
@@ -144,9 +161,10 @@ impl History {
                 }
             }
         }
+        contents.show(&views);
         self.contents.push(contents);
         self.views.push(views);
-        Ok(())
+        Ok(true)
     }
 
     fn enter(&mut self, step: Step, transactions: &[TransactionId]) -> Result<(), String> {
@@ -216,12 +234,6 @@ impl History {
             }
         }
         Ok(())
-    }
-}
-
-fn clock_us(action: &Action) -> i64 {
-    match action {
-        Action::Advance { clock_us, .. } | Action::Replace { clock_us, .. } => *clock_us,
     }
 }
 

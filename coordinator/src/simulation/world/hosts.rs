@@ -96,7 +96,7 @@ impl World {
         let mut checker = self.checker.borrow_mut();
         match host.finish() {
             Ok(report) => {
-                checker.made(host.epoch, host.id, host.made());
+                checker.made(host.epoch, host.id, host.done(), host.made(), host.filling());
                 wires.send_report(id, &report);
             }
             Err(violation) => checker.check(Err(violation)),
