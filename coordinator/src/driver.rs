@@ -18,6 +18,7 @@ mod registrar;
 mod tests;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -148,7 +149,12 @@ impl Driver {
     fn register(&mut self, registering: Registering) {
         let Registering { registration, host, ticket, answer } = registering;
         let (id, retry_max) = (registration.incarnation, self.retry_max);
-        self.links.entry(id).or_insert_with(|| Link::new(id, host, retry_max));
+        match self.links.entry(id) {
+            Entry::Occupied(link) => link.get().reach(host),
+            Entry::Vacant(place) => {
+                place.insert(Link::new(id, host, retry_max));
+            }
+        }
         let now = self.now();
         self.cluster.handle(now, Event::Registered { ticket, registration }, &mut self.effects);
         let mut answer = Some(answer);

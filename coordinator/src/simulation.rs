@@ -125,7 +125,7 @@ fn canaries_are_caught() {
         (Defect::ForgetsEpochs, &["enters step", "of epoch"]),
         (Defect::DeniesCommits, &["is said to have no effect"]),
         (Defect::ReusesEpoch, &["begins where"]),
-        (Defect::TakesUsedHosts, &["is taken into"]),
+        (Defect::TakesUsedHosts, &["is used, and taken"]),
         (Defect::SwapsHosts, &["isn't part of epoch", "and then", "is granted in epoch"]),
         (Defect::RetiresNobody, &["no progress"]),
         (Defect::BeginsEarly, &["places in epoch"]),

@@ -14,6 +14,7 @@ use futures::FutureExt as _;
 use stillframe_protocol::{
     Epoch, Host, HostError, HostId, Incarnation, Report, Retention, TransactionId,
 };
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
@@ -36,7 +37,8 @@ pub(super) struct Finished {
 /// The way to a host.
 pub(super) struct Link {
     incarnation: Incarnation,
-    host: Arc<dyn Host>,
+    /// The newest way there; who has lost the old one asks again this way.
+    host: watch::Sender<Arc<dyn Host>>,
     retry_max: Duration,
     /// What it will be told next, after the notice under way.
     notices: VecDeque<(HostId, Notice)>,
@@ -52,20 +54,31 @@ enum Notice {
 
 impl Link {
     pub(super) fn new(incarnation: Incarnation, host: Arc<dyn Host>, retry_max: Duration) -> Self {
-        let notices = VecDeque::new();
+        let (host, notices) = (watch::Sender::new(host), VecDeque::new());
         Self { incarnation, host, retry_max, notices, notifying: false, calls: vec![] }
+    }
+
+    /// The host is reached in another way from now on.
+    pub(super) fn reach(&self, host: Arc<dyn Host>) {
+        self.host.send_replace(host);
     }
 
     /// Tells the host what the machine wants of it.
     pub(super) fn tell(&mut self, effect: Effect, tasks: &mut JoinSet<Finished>) {
-        let (host, retry_max) = (Arc::clone(&self.host), self.retry_max);
+        let (host, retry_max) = (self.host.subscribe(), self.retry_max);
         match effect {
             Effect::Activate { host: id, activation } => self.spawn(tasks, false, async move {
-                let call = || host.activate(activation.clone());
+                let call = || {
+                    let (host, activation) = (newest(&host), activation.clone());
+                    async move { host.activate(activation).await }
+                };
                 Some(reported(id, persist(id, retry_max, call).await))
             }),
             Effect::Execute { host: id, command } => self.spawn(tasks, false, async move {
-                let call = || host.execute(Arc::clone(&command));
+                let call = || {
+                    let (host, command) = (newest(&host), Arc::clone(&command));
+                    async move { host.execute(command).await }
+                };
                 Some(reported(id, persist(id, retry_max, call).await))
             }),
             Effect::Retain { host: id, epoch, retention } => {
@@ -84,7 +97,7 @@ impl Link {
 
     /// Tells the host that its epoch has ended. Nothing else is told any more.
     pub(super) fn retire(self, reason: String, tasks: &mut JoinSet<Finished>) {
-        let (host, incarnation) = (Arc::clone(&self.host), self.incarnation);
+        let (host, incarnation) = (newest(&self.host.subscribe()), self.incarnation);
         tasks.spawn(async move {
             let told = timeout(RETIRE_FOR, async {
                 while let Err(HostError::Unreachable(_)) =
@@ -112,10 +125,10 @@ impl Link {
         }
         let Some((id, notice)) = self.notices.pop_front() else { return };
         self.notifying = true;
-        let (host, retry_max) = (Arc::clone(&self.host), self.retry_max);
+        let (host, retry_max) = (self.host.subscribe(), self.retry_max);
         self.spawn(tasks, true, async move {
             let call = || {
-                let (host, notice) = (Arc::clone(&host), notice.clone());
+                let (host, notice) = (newest(&host), notice.clone());
                 async move {
                     match notice {
                         Notice::Retain(epoch, retention) => {
@@ -143,6 +156,10 @@ impl Link {
         self.calls
             .push(tasks.spawn(async move { Finished { incarnation, notice, event: call.await } }));
     }
+}
+
+fn newest(host: &watch::Receiver<Arc<dyn Host>>) -> Arc<dyn Host> {
+    Arc::clone(&host.borrow())
 }
 
 impl Drop for Link {

@@ -29,8 +29,9 @@ impl Registrar {
         Self { registrations, tickets: Arc::default() }
     }
 
-    /// Registers a process, which is reached as `host`. The process is to register again and again:
-    /// that tells that it lives, and tells it what has become of its epoch.
+    /// Registers a process, which is reached as `host` from now on, instead of as it was before. The
+    /// process is to register again and again: that tells that it lives, and tells it what has
+    /// become of its epoch.
     ///
     /// # Errors
     ///

@@ -71,7 +71,8 @@ impl Catalog {
     }
 }
 
-/// Each epoch has four thousand million versions for itself; those of the first begin at 0.
+/// Each epoch has sixteen million versions for itself; those of the first begin at 0. Even if epochs
+/// are counted in seconds since 1970 all of them fit the bigint that clients see.
 fn first_version(epoch: Epoch) -> CatalogVersion {
-    CatalogVersion(epoch.0.saturating_sub(1) << 32)
+    CatalogVersion(epoch.0.saturating_sub(1) << 24)
 }

@@ -41,6 +41,8 @@ pub(super) struct Checker {
     told: Epoch,
     /// The hosts of the epoch that began last.
     members: BTreeMap<HostId, Incarnation>,
+    /// Those that can't be part of another epoch, as this life of the coordinator knows.
+    used: BTreeSet<Incarnation>,
     /// What epochs that have ended had to show.
     past: BTreeMap<Epoch, History>,
     /// The newest step that each host has made.
@@ -72,6 +74,7 @@ impl Checker {
             lives: false,
             told: Epoch(0),
             members: BTreeMap::new(),
+            used: BTreeSet::new(),
             past: BTreeMap::new(),
             made: vec![None; hosts as usize],
             done: vec![None; hosts as usize],

@@ -44,6 +44,16 @@ struct New {
     pumps: u32,
 }
 
+/// What becomes of an activation.
+pub(super) enum Joined {
+    /// The host is part of the epoch.
+    Reports(Report),
+    /// It isn't for the host, or of an older epoch.
+    Passes,
+    /// The host has worked for an older epoch: its engine can't be part of another.
+    Fails,
+}
+
 /// What becomes of a command that a host hears of.
 pub(super) enum Heard {
     /// It begins to execute it.
@@ -76,16 +86,15 @@ impl SimulatedHost {
         }
     }
 
-    /// Joins an epoch; none if the message isn't for it, or of an older epoch.
-    pub(super) fn activate(&mut self, activation: &Activation) -> Result<Option<Report>, String> {
+    /// Joins an epoch.
+    pub(super) fn activate(&mut self, activation: &Activation) -> Joined {
         let Activation { epoch, host, incarnation, workers } = activation;
         if *incarnation != self.incarnation || self.epoch > Some(*epoch) {
-            return Ok(None);
+            return Joined::Passes;
         }
         if self.epoch < Some(*epoch) {
             if self.done.is_some() || self.executing.is_some() {
-                let (epoch, old) = (activation.epoch, self.epoch);
-                return Err(format!("process {incarnation} is of {old:?}, is taken into {epoch}"));
+                return Joined::Fails;
             }
             let hosts = workers.len() as u32;
             self.contents = Contents::initial(self.accounts, |key| owner(key, hosts) == *host);
@@ -93,7 +102,7 @@ impl SimulatedHost {
             self.retention = Retention::default();
             self.staged.clear();
         }
-        Ok(Some(self.report()))
+        Joined::Reports(self.report())
     }
 
     /// Hears of a command; an error says how the coordinator broke the protocol.

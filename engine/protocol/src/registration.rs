@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Epoch, HostId, Incarnation};
 
-/// What a host process tells of itself, at regular intervals, for as long as it lives.
+/// What a host process tells of itself, every second or so for as long as it lives, whatever its
+/// engine is at.
 ///
 /// Sent by a host to its coordinator. Level-triggered: each tells everything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

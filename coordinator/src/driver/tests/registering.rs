@@ -100,3 +100,14 @@ async fn who_waits_for_a_silent_host_is_told_so_and_the_epoch_goes_on() {
     assert_eq!(withdrawn, Err(CoordinatorError::UnknownTransaction));
     eventually("unstaged", || host.state().unstaged == [TransactionId(2)]).await;
 }
+
+#[tokio::test]
+async fn a_host_that_is_reached_in_another_way_is_asked_again_that_way() {
+    let (coordinator, registrar) = cluster_of_processes(1, LONG);
+    let [old, new] = [(); 2].map(|()| FakeHost::new());
+    old.state().unreachable = u32::MAX;
+    register(&registrar, 1, 0, &old).await;
+    let standing = register(&registrar, 1, 0, &new).await;
+    assert!(matches!(standing, Standing::Member { .. }));
+    assert_eq!(lease_step(&coordinator, 1).await, Step(0));
+}

@@ -31,6 +31,9 @@ impl Checker {
     /// The coordinator hears of a process.
     pub(in super::super) fn registered(&mut self, registration: &Registration) {
         self.told = self.told.max(registration.newest_epoch);
+        if !registration.fresh && !self.is_member(registration.incarnation) {
+            self.used.insert(registration.incarnation);
+        }
     }
 
     /// A process is to be part of an epoch.
@@ -43,6 +46,8 @@ impl Checker {
         if !self.lives(epoch) {
             self.begins(epoch);
         }
+        let used = self.used.contains(&incarnation);
+        self.expect(!used, || format!("process {incarnation} is used, and taken into {epoch}"));
         let before = self.members.insert(host, incarnation);
         self.expect(before.is_none_or(|before| before == incarnation), || {
             format!("host {host} of epoch {epoch} is {before:?} and then {incarnation}")
@@ -74,6 +79,7 @@ impl Checker {
         let formed = self.members.len() as u32 == self.hosts;
         self.expect(!self.lives || formed, || "an epoch ends that never was whole".into());
         self.lives = false;
+        self.used.extend(self.members.values());
         self.leases = Leases::default();
         self.reservations.epoch_ended();
     }
@@ -85,6 +91,7 @@ impl Checker {
         // If no host remembers, the next epoch may have the same number.
         (self.told, self.acknowledged) = (Epoch(0), None);
         self.acknowledged_when_asked.clear();
+        self.used.clear();
         self.asked = BTreeMap::new();
         self.cancelled.clear();
         self.reservations = Reservations::default();

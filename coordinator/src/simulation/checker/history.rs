@@ -90,7 +90,7 @@ impl History {
     /// Whether a catalog of this version was shown.
     pub(super) fn knows_catalog(&self, version: CatalogVersion) -> bool {
         let first = self.catalogs.keys().next().copied();
-        first.is_some_and(|first| first >> 32 == version.0 >> 32)
+        first.is_some_and(|first| first >> 24 == version.0 >> 24)
     }
 
     /// The step that a transaction has entered.

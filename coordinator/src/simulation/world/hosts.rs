@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use rand::Rng;
-use stillframe_protocol::Incarnation;
+use stillframe_protocol::{Activation, Incarnation};
 
-use super::super::host::Heard;
+use super::super::host::{Heard, Joined};
 use super::super::session::fill;
 use super::super::wires::{Delivery, NotThere, ToHost};
 use super::World;
+use crate::cluster;
+use crate::machine::Event;
 
 impl World {
     pub(super) fn tell_host(&mut self, life: u64, to: Incarnation, message: ToHost) {
@@ -25,7 +27,29 @@ impl World {
         match message {
             ToHost::Retire => self.replace(machine),
             ToHost::Stand(standing) => self.stand(machine, &standing),
+            ToHost::Activate(activation) => self.activate(life, machine, &activation),
             message => self.tell_engine(machine, message),
+        }
+    }
+
+    fn activate(&mut self, life: u64, machine: usize, activation: &Activation) {
+        let Some(host) = &mut self.processes[machine].host else { return };
+        let incarnation = host.incarnation;
+        match host.activate(activation) {
+            Joined::Reports(report) => {
+                self.wires.borrow_mut().send_report(incarnation, &report);
+            }
+            Joined::Passes => {}
+            Joined::Fails => {
+                // What it said when it was fresh may come late to a coordinator that has started
+                // since. It says so, if that still listens.
+                if life == self.wires.borrow().life {
+                    let host = activation.host;
+                    let event = Event::HostFailed { host, reason: "it isn't fresh".into() };
+                    self.handle(cluster::Event::Heard { incarnation, event });
+                }
+                self.replace(machine);
+            }
         }
     }
 
@@ -34,11 +58,6 @@ impl World {
         let mut wires = self.wires.borrow_mut();
         let mut checker = self.checker.borrow_mut();
         match message {
-            ToHost::Activate(activation) => match host.activate(&activation) {
-                Ok(Some(report)) => wires.send_report(host.incarnation, &report),
-                Ok(None) => {}
-                Err(violation) => checker.check(Err(violation)),
-            },
             ToHost::Execute(command) => match host.execute(&command) {
                 Ok(Heard::Begins) => {
                     let mut takes = Duration::from_micros(wires.rng.random_range(100..2_000));
@@ -64,7 +83,7 @@ impl World {
                 }
                 wires.send(Delivery::ToClient(client, fill(&slot, contents)));
             }
-            ToHost::Retire | ToHost::Stand(_) => {}
+            ToHost::Activate(_) | ToHost::Retire | ToHost::Stand(_) => {}
         }
         checker.keeps(wires.now, host.epoch, host.id, &host.frames());
     }
