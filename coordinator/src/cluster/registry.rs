@@ -96,7 +96,11 @@ impl Registry {
             };
         }
         let used = !fresh && !breaks!(self.defect, TakesUsedHosts);
-        if used || self.retired.contains(incarnation) {
+        if used {
+            // What it said when it was fresh may come later.
+            self.retired.insert(incarnation);
+        }
+        if self.retired.contains(incarnation) {
             return Verdict::Retires(USED.into());
         }
         let place = match registration.place {

@@ -1,6 +1,6 @@
 //! What clients want while no epoch lives, and the way to the machine of the one that does.
 
-use stillframe_protocol::{ClusterStatus, HostStatus};
+use stillframe_protocol::{ClusterStatus, CoordinatorError, HostStatus};
 
 use super::{Cluster, Effect, Phase};
 use crate::machine::{
@@ -26,9 +26,22 @@ impl Cluster {
                 self.park(Parked { deadline, ticket, request }, effects);
             }
             Event::Cancelled { ticket } => parked.retain(|parked| parked.ticket != ticket),
-            // There is nothing that could be released or undone, and nobody who could report.
+            Event::Aborted { transaction } => {
+                parked.retain(|Parked { ticket, request, .. }| {
+                    let ends = match request {
+                        Request::Reserve(reserve) => reserve.transaction == transaction,
+                        Request::Change(change) => change.transaction == transaction,
+                        _ => false,
+                    };
+                    if ends {
+                        let (ticket, answer) = (*ticket, Err(CoordinatorError::UnknownTransaction));
+                        effects.push(Effect::Answer(MachineEffect::Answer { ticket, answer }));
+                    }
+                    !ends
+                })
+            }
+            // There is nothing that could be released, and nobody who could report.
             Event::Released { .. }
-            | Event::Aborted { .. }
             | Event::Started
             | Event::Reported(_)
             | Event::HostFailed { .. } => {}

@@ -7,17 +7,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow_schema::Schema;
 use futures::future::join_all;
 use futures::poll;
 use stillframe_protocol::{
     Action, CatalogVersion, Change, Coordinator, CoordinatorError, Entry, Epoch, FrameId, Host,
-    HostError, HostId, LeaseId, Lockable, Mode, Program, RelationId, Reservation, Step,
-    TransactionId,
+    HostError, HostId, JobPhase, LeaseId, Lockable, Mode, Plan, Program, RelationId, Reservation,
+    Step, TransactionId, View,
 };
 use tokio::time::timeout;
 
 use self::host::{FakeHost, eventually};
 use super::{Options, start};
+use crate::machine::Online;
 
 const LONG: Duration = Duration::from_secs(10);
 const EPOCH: Epoch = Epoch(1);
@@ -187,6 +189,44 @@ async fn changes_of_the_catalog_are_shown_by_leases_from_their_step_on() {
     let grant = coordinator.lease(LeaseId(1), LONG).await.unwrap();
     assert_eq!((grant.step, grant.catalog.version), (Step(1), CatalogVersion(1)));
     assert_eq!(&*grant.catalog.bytes, b"one table");
+}
+
+#[tokio::test]
+async fn a_view_is_filled_while_steps_go_on() {
+    let hosts = vec![FakeHost::new(), FakeHost::new()];
+    let online = Online { slices_per_pump: 2, ..Online::default() };
+    let options = Options { online: Some(online), ..options(LONG) };
+    let coordinator =
+        start(options, hosts.iter().map(|host| Arc::clone(host) as Arc<dyn Host>).collect());
+    lease_step(&coordinator, 1).await;
+    hosts[1].run(false);
+    let plan = Plan::Values { schema: Arc::new(Schema::empty()), rows: vec![] };
+    let change = coordinator.change(Change {
+        transaction: TransactionId(1),
+        base: CatalogVersion(0),
+        bytes: Arc::from(*b"one view"),
+        program: Program {
+            views: vec![View { id: RelationId(10), plan: Arc::new(plan) }],
+            ..Program::default()
+        },
+    });
+    let others = async {
+        eventually("it begins", || hosts[0].state().commands.len() == 2).await;
+        let jobs = coordinator.status().await.unwrap().jobs;
+        assert_eq!(jobs[0].phase, JobPhase::Replaces);
+        let commit = coordinator.commit(TransactionId(2), EPOCH, everywhere());
+        hosts[1].run(true);
+        commit.await
+    };
+    let (change, commit) = tokio::join!(change, others);
+    // The new circuit, the commit and the cutover make a step each; two pumps make none.
+    assert_eq!((commit.unwrap().step, change.unwrap().step), (Step(2), Step(3)));
+    let pumps = |host: &Arc<FakeHost>| {
+        let state = host.state();
+        state.commands.iter().filter(|command| !command.action.makes_step()).count()
+    };
+    assert_eq!(hosts.iter().map(pumps).collect::<Vec<_>>(), [2, 2]);
+    assert!(coordinator.status().await.unwrap().jobs.is_empty());
 }
 
 #[tokio::test]

@@ -59,6 +59,9 @@ pub(super) enum Delivery {
     StartCoordinator,
 }
 
+/// No message takes longer.
+pub(super) const LATENCY_MAX: Duration = Duration::from_millis(26);
+
 /// What hosts are told.
 #[derive(Clone)]
 pub(super) enum ToHost {

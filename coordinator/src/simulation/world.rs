@@ -22,7 +22,7 @@ use super::bank::Contents;
 use super::checker::Checker;
 use super::clients::{Role, live};
 use super::session::{Answers, Session};
-use super::wires::{ClientId, Delivery, Wires};
+use super::wires::{ClientId, Delivery, LATENCY_MAX, Wires};
 use crate::cluster::{Cluster, Effect, Hosts, Requirements, Settings};
 use crate::machine::{Defect, Event, Online, Ticket};
 
@@ -364,7 +364,9 @@ impl World {
         client.task = None;
         let mut wires = self.wires.borrow_mut();
         if let Some(transaction) = client.open.borrow_mut().take() {
-            wires.send(Delivery::ToMachine(Event::Aborted { transaction }));
+            // It comes after all that the client has sent.
+            let aborted = Delivery::ToMachine(Event::Aborted { transaction });
+            wires.after(LATENCY_MAX, aborted);
         }
         if wires.faulty() {
             let delay = Duration::from_micros(wires.rng.random_range(0..100_000));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use stillframe_protocol::{
-    Action, Activation, Command, Epoch, Generation, Host, HostError, HostId, Incarnation,
+    Action, Activation, Command, Epoch, Filling, Generation, Host, HostError, HostId, Incarnation,
     RelationId, Report, Retention, RowError, ScanRequest, ScanStream, Staging, Statistics, Step,
     TransactionId,
 };
@@ -30,6 +30,8 @@ pub(super) struct State {
     pub(super) retention: Retention,
     pub(super) frames: BTreeSet<Step>,
     pub(super) unstaged: Vec<TransactionId>,
+    /// What it has still to fill, in slices.
+    pub(super) to_fill: Option<u32>,
     pub(super) retired: Option<Incarnation>,
     /// So many calls more don't reach it.
     pub(super) unreachable: u32,
@@ -71,7 +73,10 @@ impl State {
             step: self.commands.last().map(|command| command.action.step()),
             exchange: (self.generation.next(), SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
             took_us: 1,
-            filling: None,
+            filling: self.to_fill.map(|slices| match slices {
+                0 => Filling::Done { recorded: 0 },
+                _ => Filling::Goes { recorded: 0 },
+            }),
         }
     }
 
@@ -79,8 +84,16 @@ impl State {
         if self.commands.last().is_some_and(|last| last.number >= command.number) {
             return;
         }
-        if let Action::Replace { generation, .. } = &command.action {
-            self.generation = *generation;
+        match &command.action {
+            Action::Advance { .. } => {}
+            Action::Replace { generation, .. } => self.generation = *generation,
+            Action::ReplaceOnline { generation, .. } => {
+                (self.generation, self.to_fill) = (*generation, Some(3));
+            }
+            Action::Pump { slices, .. } => {
+                self.to_fill = self.to_fill.map(|left| left.saturating_sub(*slices));
+            }
+            Action::Cutover { .. } => self.to_fill = None,
         }
         self.frames.insert(command.action.step());
         self.commands.push(Arc::clone(command));
