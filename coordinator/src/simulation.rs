@@ -129,7 +129,7 @@ fn canaries_are_caught() {
         (Defect::SwapsHosts, &["isn't part of epoch", "and then", "is granted in epoch"]),
         (Defect::RetiresNobody, &["no progress"]),
         (Defect::BeginsEarly, &["places in epoch"]),
-        (Defect::ForgetsParked, &["no progress"]),
+        (Defect::ForgetsParked, &["no progress", "overtakes"]),
         (Defect::CutsOverEarly, &["hasn't filled all"]),
         (Defect::ShowsUnfilled, &["its catalog shows"]),
         (Defect::StarvesPumps, &["have their turn", "is behind"]),

@@ -193,7 +193,7 @@ async fn changes_of_the_catalog_are_shown_by_leases_from_their_step_on() {
 
 #[tokio::test]
 async fn a_view_is_filled_while_steps_go_on() {
-    let hosts = vec![FakeHost::new(), FakeHost::new()];
+    let hosts = [FakeHost::new(), FakeHost::new()];
     let online = Online { slices_per_pump: 2, ..Online::default() };
     let options = Options { online: Some(online), ..options(LONG) };
     let coordinator =

@@ -315,7 +315,9 @@ impl World {
             }
             Delivery::Crash(client) => self.crash(client),
             Delivery::Arrive(client) => self.arrive(client),
-            Delivery::Pause(pause) => self.paused_until = self.now() + pause,
+            Delivery::Pause(pause) => {
+                self.paused_until = self.paused_until.max(self.now() + pause);
+            }
             Delivery::Registers(host) => self.register(host),
             Delivery::Kill(host) => self.kill(host),
             Delivery::Freeze(host, freeze) => self.freeze(host, freeze),
@@ -364,9 +366,14 @@ impl World {
         client.task = None;
         let mut wires = self.wires.borrow_mut();
         if let Some(transaction) = client.open.borrow_mut().take() {
-            // It comes after all that the client has sent.
             let aborted = Delivery::ToMachine(Event::Aborted { transaction });
-            wires.after(LATENCY_MAX, aborted);
+            if self.registering {
+                // What the client has sent before may be for the next epoch, which doesn't know of
+                // this: it comes last.
+                wires.after(LATENCY_MAX, aborted);
+            } else {
+                wires.send(aborted);
+            }
         }
         if wires.faulty() {
             let delay = Duration::from_micros(wires.rng.random_range(0..100_000));

@@ -62,6 +62,10 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// the epoch that lives, the transaction is lost: [`CoordinatorError::NotReady`], as is
     /// whoever waits when its epoch ends.
     ///
+    /// Without a frame the reservations are of whatever epoch lives. A transaction's requests and its
+    /// end must reach the coordinator in the order in which they were made: one that comes after the
+    /// end, in a later epoch, would reserve for ever.
+    ///
     /// One request at a time: another one of the same transaction takes the place of one that
     /// waits. To drop the future gives up waiting; what was got is kept.
     async fn reserve(

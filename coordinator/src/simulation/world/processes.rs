@@ -128,7 +128,9 @@ impl World {
     }
 
     pub(super) fn freeze(&mut self, machine: usize, freeze: Duration) {
-        self.processes[machine].frozen_until = self.now() + freeze;
+        let until = self.now() + freeze;
+        let process = &mut self.processes[machine];
+        process.frozen_until = process.frozen_until.max(until);
     }
 
     /// A process's engine fails, and the process says so.
