@@ -293,7 +293,16 @@ impl Resolver<'_> {
             let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument else {
                 return Err(Error::unsupported("a named argument of a function in FROM"));
             };
-            self.expression(argument, &scope, Place::FunctionInFrom)?;
+            let mut around = argument.clone();
+            if let Err(error) = self.expression(argument, &scope, Place::FunctionInFrom) {
+                let mut items = before.items.clone();
+                items.push(beside.clone());
+                let beside = Scope::new(items, before.parent);
+                return Err(match self.expression(&mut around, &beside, Place::FunctionInFrom) {
+                    Ok(_) => Error::unsupported("a function of columns beside it in FROM"),
+                    Err(_) => error,
+                });
+            }
         }
         let function = names::function(name);
         let schema = self.context.function_schema(&function, arguments)?;
