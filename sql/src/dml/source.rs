@@ -37,9 +37,10 @@ pub(super) fn items(query: &Query) -> Vec<&Expr> {
     let SetExpr::Select(select) = query.body.as_ref() else { return vec![] };
     fn expr(item: &SelectItem) -> Option<&Expr> {
         match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
-        _ => None,
-    }}
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+            _ => None,
+        }
+    }
     select.projection.iter().map_while(expr).collect()
 }
 

@@ -17,7 +17,9 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     Definition {
         name: "like_escape",
         resolve: |types| texts("like_escape", types, Type::Text),
-        invoke: |arguments| rewritten(arguments, |pattern, escape| Ok(like_escape(pattern, escape))),
+        invoke: |arguments| {
+            rewritten(arguments, |pattern, escape| Ok(like_escape(pattern, escape)))
+        },
     },
     Definition {
         name: "similar_to_escape",
@@ -198,10 +200,7 @@ enum Match {
 /// As PostgreSQL does it, which finds an escape without a character only when it gets there.
 fn is_match(mut text: &[char], mut pattern: &[char]) -> Result<Match, ArrowError> {
     let dangling = || {
-        raise(
-            SqlState::INVALID_ESCAPE_SEQUENCE,
-            "LIKE pattern must not end with escape character",
-        )
+        raise(SqlState::INVALID_ESCAPE_SEQUENCE, "LIKE pattern must not end with escape character")
     };
     while let (Some((first, text_rest)), Some((wanted, rest))) =
         (text.split_first(), pattern.split_first())

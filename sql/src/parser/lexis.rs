@@ -1,7 +1,7 @@
 //! What PostgreSQL's lexer does and the parser library's doesn't, on the tokens of one statement.
 
-use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Whitespace};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use super::Source;
 use crate::session::Notice;
@@ -108,9 +108,7 @@ fn continued(
 fn refuse(source: &Source, token: &TokenWithSpan) -> Result<(), Error> {
     let is_junk = match &token.token {
         Token::Number(digits, _) => digits.contains('_'),
-        Token::HexStringLiteral(_) => {
-            source.slice(std::slice::from_ref(token)).starts_with(['0'])
-        }
+        Token::HexStringLiteral(_) => source.slice(std::slice::from_ref(token)).starts_with(['0']),
         _ => false,
     };
     if is_junk { Err(junk(source, token.span, token.span)) } else { Ok(()) }
@@ -134,11 +132,7 @@ fn with_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             written.push(token.clone());
             continue;
         }
-        let stands_for = [
-            Token::make_keyword("SELECT"),
-            Token::Mul,
-            Token::make_keyword("FROM"),
-        ];
+        let stands_for = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
         written.extend(stands_for.map(|part| TokenWithSpan::new(part, token.span)));
     }
     written

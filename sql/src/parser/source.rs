@@ -62,9 +62,7 @@ impl Source {
     /// The text from the first to the last of some tokens.
     pub(super) fn slice(&self, tokens: &[TokenWithSpan]) -> &str {
         match (tokens.first(), tokens.last()) {
-            (Some(first), Some(last)) => {
-                self.between(first.span.start, last.span.end)
-            }
+            (Some(first), Some(last)) => self.between(first.span.start, last.span.end),
             _ => "",
         }
     }

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AssignmentTarget, Expr, Ident, ObjectName, Query, Statement, TableAlias, TableFactor, TableObject,
-    Visit, Visitor,
+    AssignmentTarget, Expr, Ident, ObjectName, Query, Statement, TableAlias, TableFactor,
+    TableObject, Visit, Visitor,
 };
 
 use super::Source;
@@ -13,11 +13,10 @@ use crate::{Error, SqlState, names};
 /// 42601 for the first reserved word that stands bare as a name.
 pub(super) fn check(source: &Source, statement: &Statement) -> Result<(), Error> {
     let mut words = Words { source };
-    let checked = words.statement(statement).and_then(|()| match statement.visit(&mut words) {
+    words.statement(statement).and_then(|()| match statement.visit(&mut words) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
-    });
-    checked
+    })
 }
 
 /// Words that are calls of functions, or a value of its own kind, where an expression stands.

@@ -338,7 +338,10 @@ impl Resolver<'_> {
                 let scope = Scope::empty(before.parent);
                 let mut has_columns = false;
                 for value in &mut values {
-                    self.expression(value, &scope, Place::FunctionInFrom)?;
+                    if self.expression(value, &scope, Place::FunctionInFrom).is_err() {
+                        // Whoever resolves the function says why.
+                        return Ok(None);
+                    }
                     has_columns |= names_columns(value);
                 }
                 Ok(has_columns.then(|| call("generate_series", values)))

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Join, JoinOperator, Query, SelectItem, SetExpr, TableFactor, TableWithJoins, Visit, Visitor,
+    Expr, Join, JoinOperator, Query, SelectItem, SetExpr, TableFactor, TableWithJoins, Visit,
+    Visitor,
 };
 
 use super::Resolver;
@@ -119,10 +120,8 @@ impl Visitor for Walk<'_> {
     type Break = Error;
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Error> {
-        let holds_query = matches!(
-            expr,
-            Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. }
-        );
+        let holds_query =
+            matches!(expr, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. });
         if holds_query && references(expr, self.name) > 0 {
             return ControlFlow::Break(refused(format!(
                 "recursive reference to query \"{}\" must not appear within a subquery",

@@ -199,7 +199,9 @@ impl Resolver<'_> {
             Expr::Identifier(name) => own_column(scope, &names::fold(name)),
             _ => false,
         };
-        if !is_input && let Some(place) = self.output_place(group, names, "GROUP BY", same(outputs))? {
+        if !is_input
+            && let Some(place) = self.output_place(group, names, "GROUP BY", same(outputs))?
+        {
             let output = &outputs[place].expr;
             *group = output.clone();
             // What it may not have is told as for the expression itself.
@@ -344,7 +346,8 @@ fn unique_names(outputs: &[Output], avoided: &HashSet<&str>) -> Vec<OutputName> 
     for output in outputs {
         let mut internal = output.name.clone();
         let mut number = 1;
-        let mut is_free = !avoided.contains(internal.as_str()) || is_column(&output.expr, &internal);
+        let mut is_free =
+            !avoided.contains(internal.as_str()) || is_column(&output.expr, &internal);
         while !is_free || !taken.insert(internal.clone()) {
             is_free = true;
             internal = loop {

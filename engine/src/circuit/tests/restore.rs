@@ -130,7 +130,7 @@ fn fill_beside(shape: (usize, usize), seed: u64) {
     // An error that only new views raise, and that must be found in the past.
     model.insert(super::model::ORDERS, order(1000, None, Some(i32::MAX), Some(0.0), Some("x")));
     let program = program(&all);
-    let is_old = |place: usize| place < plain && place % 2 == 0;
+    let is_old = |place: usize| place < plain && place.is_multiple_of(2);
     let old_names = names(&only(&all, is_old));
     // A view that stays keeps its number.
     let old_views = program.views.iter().enumerate().filter(|(place, _)| is_old(*place));

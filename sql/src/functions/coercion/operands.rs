@@ -66,9 +66,7 @@ impl Operands<'_> {
             Expr::Case(case) => self.case(case)?,
             Expr::ScalarFunction(function) => self.function(function)?,
             Expr::Cast(cast) => self.cast(cast)?,
-            Expr::WindowFunction(window) => {
-                Expr::WindowFunction(Box::new(self.window(*window)?))
-            }
+            Expr::WindowFunction(window) => Expr::WindowFunction(Box::new(self.window(*window)?)),
             other => other,
         })
     }
@@ -580,7 +578,6 @@ fn cannot_match(construct: &str, types: &[DataType]) -> Error {
     let message = format!("{construct} types {first} and {other} cannot be matched");
     Error::new(SqlState::DATATYPE_MISMATCH, message)
 }
-
 
 fn is_comparison(operator: Operator) -> bool {
     matches!(

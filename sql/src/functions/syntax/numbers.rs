@@ -1,8 +1,8 @@
 //! Numbers with the types that they look like in PostgreSQL.
 
 use datafusion::sql::sqlparser::ast::{
-    self, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, UnaryOperator, Value,
-    ValueWithSpan, WindowFrameBound, WindowType,
+    self, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, UnaryOperator,
+    Value, ValueWithSpan, WindowFrameBound, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 

@@ -3,8 +3,7 @@
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArguments, Ident, Query, SelectItem, SetExpr, TableAlias, TableAliasColumnDef,
-    TableFactor, TableWithJoins, UnaryOperator, Value,
-    helpers::attached_token::AttachedToken,
+    TableFactor, TableWithJoins, UnaryOperator, Value, helpers::attached_token::AttachedToken,
 };
 
 use super::bare_select;
@@ -92,9 +91,9 @@ fn fields(expr: &Expr) -> Option<Vec<Expr>> {
     match expr {
         Expr::Tuple(fields) => Some(fields.clone()),
         Expr::Nested(inner) => fields(inner).filter(|fields| fields.len() > 1),
-        Expr::Function(Function { name, args: FunctionArguments::List(list), over: None, .. })
-            if names::function(name) == "row" =>
-        {
+        Expr::Function(Function {
+            name, args: FunctionArguments::List(list), over: None, ..
+        }) if names::function(name) == "row" => {
             let field = |argument: &FunctionArg| match argument {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(field)) => Some(field.clone()),
                 _ => None,
@@ -191,9 +190,8 @@ fn in_subquery(row: &[Expr], subquery: &Query) -> Result<Expr, Error> {
 fn side(subquery: &Query, width: usize) -> Result<(TableFactor, Vec<Expr>), Error> {
     let names: Vec<_> = (1..=width).map(|place| names::exact(&format!("c{place}"))).collect();
     let name = names::exact(SIDE);
-    let columns = names.iter().map(|column| {
-        Expr::CompoundIdentifier(vec![name.clone(), column.clone()])
-    });
+    let columns =
+        names.iter().map(|column| Expr::CompoundIdentifier(vec![name.clone(), column.clone()]));
     let columns = columns.collect();
     let column = |name: &Ident| TableAliasColumnDef { name: name.clone(), data_type: None };
     let alias = TableAlias {

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::{
-    Array, ArrayRef, BooleanArray, Scalar, UInt64Array, new_null_array,
-};
+use arrow::array::{Array, ArrayRef, BooleanArray, Scalar, UInt64Array, new_null_array};
 use arrow::compute::kernels::cmp;
 use arrow::compute::{cast, concat, concat_batches, take};
 use arrow::datatypes::SchemaRef;

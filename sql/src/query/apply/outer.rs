@@ -104,9 +104,8 @@ fn expression(expr: Expr, values: &HashMap<Column, ScalarValue>) -> Result<Trans
     Ok(Transformed::yes(match expr {
         Expr::OuterReferenceColumn(field, column) => match values.get(&column) {
             Some(value) => {
-                let metadata = (!field.metadata().is_empty()).then(|| {
-                    FieldMetadata::new(field.metadata().clone().into_iter().collect())
-                });
+                let metadata = (!field.metadata().is_empty())
+                    .then(|| FieldMetadata::new(field.metadata().clone().into_iter().collect()));
                 Expr::Literal(value.clone(), metadata)
             }
             None => Expr::OuterReferenceColumn(field, column),

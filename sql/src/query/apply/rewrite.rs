@@ -266,7 +266,8 @@ fn apply(
     let expressions = outer.iter().cloned().map(Expr::Column).chain(operand).collect();
     let fields = schema.iter().map(|(qualifier, field)| (qualifier.cloned(), Arc::clone(field)));
     let fields = fields.chain(added).collect();
-    let schema = Arc::new(DFSchema::new_with_metadata(fields, schema.as_arrow().metadata().clone())?);
+    let schema =
+        Arc::new(DFSchema::new_with_metadata(fields, schema.as_arrow().metadata().clone())?);
     Ok(Apply { input, subquery, kind, outer, expressions, schema }.into_plan())
 }
 
@@ -289,10 +290,11 @@ fn lateral(join: Join) -> Result<LogicalPlan> {
     };
     let left = Arc::unwrap_or_clone(join.left);
     let right = Arc::unwrap_or_clone(join.right).transform_down(|plan| match plan {
-        LogicalPlan::Subquery(subquery) => {
-            Ok(Transformed::new(Arc::unwrap_or_clone(subquery.subquery), true,
-                TreeNodeRecursion::Stop))
-        }
+        LogicalPlan::Subquery(subquery) => Ok(Transformed::new(
+            Arc::unwrap_or_clone(subquery.subquery),
+            true,
+            TreeNodeRecursion::Stop,
+        )),
         other => Ok(Transformed::no(other)),
     })?;
     let mut right = right.data;
