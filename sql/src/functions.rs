@@ -12,8 +12,10 @@ mod concat;
 mod correlation;
 mod datetime;
 mod list;
+mod marker;
 mod math;
 mod nullif;
+mod pattern;
 mod planner;
 mod resolve;
 mod row;
@@ -29,6 +31,7 @@ use arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column, Result};
 use datafusion::execution::registry::{FunctionRegistry, MemoryFunctionRegistry};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
 use datafusion::logical_expr::expr::{FieldMetadata, ScalarFunction};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
@@ -54,13 +57,16 @@ fn scalars() -> Vec<Arc<ScalarUDF>> {
         &arithmetic::NEGATE,
         &arithmetic::MOD,
         &concat::CONCAT,
+        &pattern::LIKE,
+        &pattern::ILIKE,
     ];
     let definitions = operators
         .into_iter()
         .chain(math::DEFINITIONS)
         .chain(datetime::DEFINITIONS)
         .chain(string::DEFINITIONS)
-        .chain(list::DEFINITIONS);
+        .chain(list::DEFINITIONS)
+        .chain(pattern::DEFINITIONS);
     definitions
         .map(Function::udf)
         .chain([cast::function(), list::array_or_empty(), nullif::nullif()])
@@ -116,7 +122,11 @@ pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder 
         .get_or_insert_default()
         .retain(|function| !DIFFERENT.contains(&function.name()));
     builder.scalar_functions().get_or_insert_default().extend(scalars());
-    builder.aggregate_functions().get_or_insert_default().extend(aggregate::functions());
+    builder.scalar_functions().get_or_insert_default().extend(marker::functions());
+    let aggregates = builder.aggregate_functions().get_or_insert_default();
+    aggregates.extend(aggregate::functions());
+    let every = bool_and_udaf().as_ref().clone().with_aliases(["every"]);
+    aggregates.push(Arc::new(every));
     builder.with_analyzer_rules(rules).with_type_planner(Arc::new(Types))
 }
 
@@ -126,9 +136,14 @@ pub(crate) fn register_scoped(state: &mut SessionState, frame: &Arc<Frame>, sett
 }
 
 /// Settles all types of a plan. To settle them again changes nothing.
+///
+/// It isn't checked whether DataFusion could run it: see `query::apply`.
 pub(crate) fn analyze(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
-    let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
-    shown(state, plan)
+    let rules = state.analyzer().rules.iter();
+    let settle = |plan, rule: &Arc<dyn AnalyzerRule + Send + Sync>| {
+        rule.analyze(plan, state.config_options())
+    };
+    shown(state, rules.into_iter().try_fold(plan, settle)?)
 }
 
 /// The plan with names in place of the OIDs that a client would otherwise be shown.

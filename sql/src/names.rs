@@ -1,8 +1,10 @@
 //! Names as PostgreSQL folds, quotes and qualifies them.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, Keyword};
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, Tokenizer};
 
 use crate::{Error, SqlState};
@@ -32,96 +34,22 @@ pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-fn is_reserved(name: &str) -> bool {
-    let Ok(place) = ALL_KEYWORDS.binary_search(&name.to_ascii_uppercase().as_str()) else {
-        return false;
-    };
-    // What can't stand as a column's or table's bare name in PostgreSQL.
-    matches!(
-        ALL_KEYWORDS_INDEX[place],
-        Keyword::ALL
-            | Keyword::ANALYZE
-            | Keyword::AND
-            | Keyword::ANY
-            | Keyword::ARRAY
-            | Keyword::AS
-            | Keyword::ASC
-            | Keyword::BOTH
-            | Keyword::CASE
-            | Keyword::CAST
-            | Keyword::CHECK
-            | Keyword::COLLATE
-            | Keyword::COLUMN
-            | Keyword::CONSTRAINT
-            | Keyword::CREATE
-            | Keyword::CROSS
-            | Keyword::CURRENT_DATE
-            | Keyword::CURRENT_TIME
-            | Keyword::CURRENT_TIMESTAMP
-            | Keyword::CURRENT_USER
-            | Keyword::DEFAULT
-            | Keyword::DESC
-            | Keyword::DISTINCT
-            | Keyword::DO
-            | Keyword::ELSE
-            | Keyword::END
-            | Keyword::EXCEPT
-            | Keyword::FALSE
-            | Keyword::FETCH
-            | Keyword::FOR
-            | Keyword::FOREIGN
-            | Keyword::FROM
-            | Keyword::FULL
-            | Keyword::GRANT
-            | Keyword::GROUP
-            | Keyword::HAVING
-            | Keyword::ILIKE
-            | Keyword::IN
-            | Keyword::INNER
-            | Keyword::INTERSECT
-            | Keyword::INTO
-            | Keyword::IS
-            | Keyword::JOIN
-            | Keyword::LATERAL
-            | Keyword::LEADING
-            | Keyword::LEFT
-            | Keyword::LIKE
-            | Keyword::LIMIT
-            | Keyword::LOCALTIME
-            | Keyword::LOCALTIMESTAMP
-            | Keyword::NATURAL
-            | Keyword::NOT
-            | Keyword::NULL
-            | Keyword::OFFSET
-            | Keyword::ON
-            | Keyword::ONLY
-            | Keyword::OR
-            | Keyword::ORDER
-            | Keyword::OUTER
-            | Keyword::OVERLAPS
-            | Keyword::PRIMARY
-            | Keyword::REFERENCES
-            | Keyword::RETURNING
-            | Keyword::RIGHT
-            | Keyword::SELECT
-            | Keyword::SESSION_USER
-            | Keyword::SIMILAR
-            | Keyword::SOME
-            | Keyword::SYMMETRIC
-            | Keyword::TABLE
-            | Keyword::THEN
-            | Keyword::TO
-            | Keyword::TRAILING
-            | Keyword::TRUE
-            | Keyword::UNION
-            | Keyword::UNIQUE
-            | Keyword::USER
-            | Keyword::USING
-            | Keyword::WHEN
-            | Keyword::WHERE
-            | Keyword::WINDOW
-            | Keyword::WITH
-    )
+/// Words that can't stand bare as the name of a column or table in PostgreSQL.
+const RESERVED: &str = "\
+    all analyse analyze and any array as asc asymmetric authorization binary both case cast \
+    check collate collation column concurrently constraint create cross current_catalog \
+    current_date current_role current_schema current_time current_timestamp current_user default \
+    deferrable desc distinct do else end except false fetch for foreign freeze from full grant \
+    group having ilike in initially inner intersect into is isnull join lateral leading left \
+    like limit localtime localtimestamp natural not notnull null offset on only or order outer \
+    overlaps placing primary references returning right select session_user similar some \
+    symmetric table tablesample then to trailing true union unique user using variadic verbose \
+    when where window with";
+
+/// Whether a word in lower case must be quoted to be the name of a column or table.
+pub(crate) fn is_reserved(word: &str) -> bool {
+    static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| RESERVED.split(' ').collect());
+    WORDS.contains(word)
 }
 
 /// A relation's name as a statement has it: the schema, if it says one, and the name. A database

@@ -4,8 +4,10 @@
 //! It knows no catalog; names are as written.
 
 mod depth;
+mod lexis;
 mod source;
 mod utility;
+mod words;
 
 use std::sync::Arc;
 
@@ -22,8 +24,6 @@ use crate::{Error, SqlState};
 
 /// How deep a statement may nest.
 const NESTING_MAX: usize = 256;
-/// The bytes that a name may have.
-const NAME_BYTES_MAX: usize = 63;
 
 /// A parsed statement.
 #[derive(Clone, Debug)]
@@ -62,8 +62,8 @@ fn is_blank(token: &TokenWithSpan) -> bool {
 }
 
 fn parse_one(source: &Arc<Source>, tokens: &[TokenWithSpan]) -> Result<Statement, Error> {
-    let mut tokens: Vec<_> = tokens.iter().filter(|token| !is_blank(token)).cloned().collect();
-    let notices = truncate_names(&mut tokens);
+    let mut tokens = lexis::tokens(source, tokens)?;
+    let notices = lexis::truncate_names(&mut tokens);
     if depth::longest_chain(&tokens).is_too_deep() {
         return Err(too_deep());
     }
@@ -86,7 +86,10 @@ fn parse_tokens(source: &Source, tokens: Vec<TokenWithSpan>) -> Result<ast::Stat
     let parsed = parser.parse_statement();
     let rest = parser.peek_token();
     match parsed {
-        Ok(statement) if rest.token == Token::EOF => Ok(statement),
+        Ok(statement) if rest.token == Token::EOF => {
+            words::check(source, &statement)?;
+            Ok(statement)
+        }
         Ok(_) => Err(source.syntax_error(Some(&rest))),
         Err(ParserError::RecursionLimitExceeded) => Err(too_deep()),
         Err(ParserError::TokenizerError(message) | ParserError::ParserError(message)) => {
@@ -101,21 +104,4 @@ pub(crate) fn too_deep() -> Error {
         "Statements may nest {NESTING_MAX} levels deep and chain {} operators.",
         depth::CHAIN_MAX
     ))
-}
-
-/// Cuts names that are too long, as PostgreSQL's lexer does.
-fn truncate_names(tokens: &mut [TokenWithSpan]) -> Vec<Notice> {
-    let mut notices = vec![];
-    for token in tokens {
-        if let Token::Word(word) = &mut token.token
-            && word.value.len() > NAME_BYTES_MAX
-        {
-            let cut = word.value.floor_char_boundary(NAME_BYTES_MAX);
-            let short = word.value[..cut].to_owned();
-            let message = format!("identifier \"{}\" will be truncated to \"{short}\"", word.value);
-            notices.push(Notice::of(Error::new(SqlState::NAME_TOO_LONG, message)));
-            word.value = short;
-        }
-    }
-    notices
 }

@@ -3,6 +3,7 @@
 //! [`QueryContext`] is the seam for everything in this crate that evaluates SQL expressions or
 //! queries: whoever writes plans the affected rows as a query here.
 
+mod apply;
 mod failure;
 mod parameters;
 mod provider;
@@ -137,8 +138,9 @@ impl QueryContext {
         parameters: &[Option<Type>],
     ) -> Result<LogicalPlan, Error> {
         let provider = provider::FrameProvider { context: self };
-        let declared =
-            parameters.iter().map(|kind| kind.as_ref().map(|kind| Arc::new(kind.field("", true))));
+        // A parameter of no type is what a literal of no type is: `Coercion` settles it.
+        let declared = parameters.iter().map(|kind| kind.as_ref().unwrap_or(&Type::Unknown));
+        let declared = declared.map(|kind| Some(Arc::new(kind.field("", true))));
         let mut planner = PlannerContext::new().with_prepare_param_data_types(declared.collect());
         let mut statement = ast::Statement::Query(Box::new(query.clone()));
         functions::rewrite(&mut statement)?;
@@ -194,12 +196,12 @@ impl QueryContext {
 
     /// The plan as it would be run, before it is cut into DataFusion's operators.
     pub(crate) fn optimize(&self, plan: &LogicalPlan) -> Result<LogicalPlan, Error> {
-        self.state.optimize(plan).map_err(classify)
+        apply::optimize(&self.state, plan).map_err(classify)
     }
 
     /// The operators that run a plan, once.
     pub(crate) async fn physical(&self, plan: &LogicalPlan) -> Result<Operators, Error> {
-        let plan = self.state.create_physical_plan(plan).await.map_err(classify)?;
+        let plan = apply::physical(&self.state, plan).await.map_err(classify)?;
         Operators::new(plan).map_err(classify)
     }
 

@@ -10,6 +10,7 @@ mod columns;
 mod expressions;
 mod from;
 mod grouping;
+mod recursion;
 mod scope;
 mod select;
 mod set_operation;
@@ -26,6 +27,8 @@ use stillframe_protocol::RelationId;
 use crate::query::QueryContext;
 use crate::{Error, SqlState, names};
 use expressions::Place;
+pub(crate) use expressions::refuse_grouped;
+pub(crate) use recursion::references;
 use scope::Scope;
 
 /// A resolved query.
@@ -175,7 +178,7 @@ impl Resolver<'_> {
                 false => self.query(&mut cte.query, parent)?,
             };
             let columns = self.renamed(columns, &cte.alias, &name)?;
-            cte.alias = internal_alias(&name);
+            cte.alias = TableAlias { explicit: false, ..internal_alias(&name) };
             cte.materialized = None;
             self.ctes.push((name, columns));
         }
@@ -192,12 +195,15 @@ impl Resolver<'_> {
         let Query { with: None, body, order_by: None, limit_clause: None, fetch: None, .. } =
             cte.query.as_mut()
         else {
+            recursion::check_form(&cte.query, name)?;
             return self.query(&mut cte.query, parent);
         };
         let SetExpr::SetOperation { left, right, op: SetOperator::Union, .. } = body.as_mut()
         else {
+            recursion::check_form(&cte.query, name)?;
             return self.query(&mut cte.query, parent);
         };
+        self.check_parts(left, right, name)?;
         let columns = self.body(left, parent)?;
         let itself = self.renamed(columns.clone(), &cte.alias, name)?;
         self.ctes.push((name.to_owned(), itself));
@@ -246,7 +252,9 @@ impl Resolver<'_> {
             return Err(Error::unsupported("ORDER BY ALL"));
         };
         for order in orders {
-            let place = match self.output_place(&order.expr, columns, "ORDER BY")? {
+            // Equal names are ambiguous here, whatever they stand for.
+            let place = self.output_place(&order.expr, columns, "ORDER BY", |_, _| false)?;
+            let place = match place {
                 Some(place) => place,
                 None => {
                     // Says first what else is wrong with the expression.
@@ -269,12 +277,13 @@ impl Resolver<'_> {
     }
 
     /// The result column that a bare name or a number stands for in ORDER BY, GROUP BY or
-    /// DISTINCT ON.
+    /// DISTINCT ON. A name may be that of several if they are the same.
     fn output_place(
         &self,
         expr: &Expr,
         columns: &[OutputName],
         clause: &str,
+        is_same: impl Fn(usize, usize) -> bool,
     ) -> Result<Option<usize>, Error> {
         match expr {
             Expr::Value(value) => match &value.value {
@@ -306,10 +315,7 @@ impl Resolver<'_> {
                 let name = names::fold(identifier);
                 let mut found = (0..columns.len()).filter(|place| columns[*place].name == name);
                 let Some(first) = found.next() else { return Ok(None) };
-                if found.any(|other| {
-                    columns[other].origin != columns[first].origin
-                        || columns[first].origin.is_none()
-                }) {
+                if found.any(|other| !is_same(first, other)) {
                     let message = format!("{clause} \"{name}\" is ambiguous");
                     let error = Error::new(SqlState::AMBIGUOUS_COLUMN, message);
                     return Err(self.locate(error, identifier.span));

@@ -94,6 +94,12 @@ impl Session {
         self.transaction.fail();
     }
 
+    /// Reads the values of a statement's parameters: 22P02 or its like for one that can't be read.
+    pub fn check(&self, prepared: &Prepared, parameters: &[Parameter]) -> Result<(), Error> {
+        let arguments = Arguments { values: parameters, types: prepared.parameters() };
+        arguments.scalars(&self.settings.text_format()).map(|_| ())
+    }
+
     /// Runs a statement. To drop the future stops it: unless it [is
     /// committing](Progress::is_committing) nothing of it remains.
     pub async fn execute(

@@ -18,6 +18,8 @@ fn main() -> ExitCode {
             ("a_write_is_seen_at_once_by_all", a_write_is_seen_at_once_by_all),
             ("system_tables", system_tables),
             ("leases_are_shown_while_they_are_held", leases_are_shown_while_they_are_held),
+            ("extended_protocol", extended_protocol),
+            ("a_parameter_is_read_when_it_is_bound", a_parameter_is_read_when_it_is_bound),
             ("a_portal_keeps_its_frame", a_portal_keeps_its_frame),
             ("copy_in_its_forms", copy_in_its_forms),
             ("copy_by_the_extended_protocol", copy_by_the_extended_protocol),
@@ -156,6 +158,76 @@ fn leases_are_shown_while_they_are_held(server: &Server) {
     answer(&mut other, "drop table lh_t");
     holder.close();
     other.close();
+}
+
+fn extended_protocol(server: &Server) {
+    let mut wire = server.wire();
+    answer(&mut wire, "create table ep_t (id int primary key, a bigint, t text, n numeric(8,2))");
+    let mut run = |sql: &str, parameters: &[Option<&str>]| {
+        let bytes: Vec<_> = parameters.iter().map(|p| p.map(str::as_bytes)).collect();
+        let messages = wire.extended(sql, &bytes);
+        assert_eq!(sqlstate(&messages), None, "{sql}\n{messages:?}");
+        (tags(&messages).concat(), rows(&messages))
+    };
+    let insert = "insert into ep_t values ($1, $2, $3, $4)";
+    assert_eq!(run(insert, &[Some("1"), Some("-5"), Some("ü'x"), Some("1.5")]).0, "INSERT 0 1");
+    assert_eq!(run(insert, &[Some("2"), None, None, None]).0, "INSERT 0 1");
+    let select = "select id, a, t, n from ep_t where id = $1 or t = $2";
+    assert_eq!(run(select, &[Some("1"), None]).1, [["1", "-5", "ü'x", "1.50"]]);
+    assert_eq!(run(select, &[Some("2"), Some("q")]).1, [["2", "NULL", "NULL", "NULL"]]);
+    assert_eq!(run("update ep_t set a = $1 where id = $2", &[Some("9"), Some("2")]).0, "UPDATE 1");
+    assert_eq!(run("delete from ep_t where a = $1", &[Some("9")]).0, "DELETE 1");
+    let copied = "insert into ep_t (id, t) select $1, $2 from ep_t where a < $3";
+    assert_eq!(run(copied, &[Some("3"), Some("x"), Some("0")]).0, "INSERT 0 1");
+    // A parameter takes the type that a literal would take.
+    for (sql, parameter, expected) in [
+        ("select $1::int + id from ep_t where id = 1", "7", "8"),
+        ("select id from ep_t order by id limit $1", "1", "1"),
+        ("select id from ep_t order by id offset $1", "1", "3"),
+        ("select coalesce(a, $1) from ep_t where id = 3", "4", "4"),
+        ("select case when $1 then 'yes' else 'no' end", "f", "no"),
+        ("select count(*) from ep_t where $1 and id > 0", "t", "2"),
+        ("select count(*) from ep_t where not $1", "t", "0"),
+        ("select date '2020-01-31' + $1", "1", "2020-02-01"),
+        ("select greatest(id, $1) from ep_t where id = 1", "2", "2"),
+        ("select nullif(id, $1) from ep_t where id = 1", "1", "NULL"),
+        ("select count(*) from ep_t where (id, t) = ($1, 'x')", "3", "1"),
+        ("select count(*) from (select id from ep_t union select $1) s", "3", "2"),
+        ("select $1 || 'x'", "5", "5x"),
+        ("select $1::numeric(10,2)", "1.234", "1.23"),
+    ] {
+        assert_eq!(run(sql, &[Some(parameter)]).1, [[expected]], "{sql}");
+    }
+    // A named statement, run again and again.
+    wire.parse("count", "select count(*), $1::int + 1 from ep_t where id >= $1");
+    for (parameter, expected) in [("1", ["2", "2"]), ("2", ["1", "3"])] {
+        wire.bind("", "count", &[Some(parameter.as_bytes())]);
+        wire.execute("", 0);
+        let messages = wire.sync();
+        assert_eq!(rows(&messages), [expected], "{messages:?}");
+    }
+    answer(&mut wire, "drop table ep_t");
+    wire.close();
+}
+
+fn a_parameter_is_read_when_it_is_bound(server: &Server) {
+    let mut wire = server.wire();
+    answer(&mut wire, "create table pb_t (id int primary key, d date)");
+    for (sql, parameter, state) in [
+        ("select * from pb_t where id = $1", "x", "22P02"),
+        ("insert into pb_t values ($1)", "x", "22P02"),
+        ("update pb_t set id = $1", "99999999999", "22003"),
+        ("delete from pb_t where d = $1", "2020-02-30", "22008"),
+        ("select $1::boolean", "maybe", "22P02"),
+    ] {
+        wire.parse("", sql);
+        wire.bind("", "", &[Some(parameter.as_bytes())]);
+        // Nothing is executed.
+        let messages = wire.sync();
+        assert_eq!(sqlstate(&messages).as_deref(), Some(state), "{sql}: {messages:?}");
+    }
+    answer(&mut wire, "drop table pb_t");
+    wire.close();
 }
 
 fn a_portal_keeps_its_frame(server: &Server) {

@@ -29,6 +29,8 @@ pub(crate) trait Backend: Send + 'static {
 
     fn columns(prepared: &Self::Prepared) -> Option<&[OutputColumn]>;
 
+    fn check(&self, prepared: &Self::Prepared, parameters: &[Parameter]) -> Result<(), Error>;
+
     fn execute(
         &mut self,
         prepared: &Self::Prepared,
@@ -95,6 +97,10 @@ impl Backend for Session {
 
     fn columns(prepared: &Prepared) -> Option<&[OutputColumn]> {
         prepared.columns()
+    }
+
+    fn check(&self, prepared: &Prepared, parameters: &[Parameter]) -> Result<(), Error> {
+        Self::check(self, prepared, parameters)
     }
 
     async fn execute(

@@ -184,6 +184,9 @@ where
             return Err(Error::new(SqlState::DUPLICATE_CURSOR, message).into());
         }
         let parameters = parameters(&bind, planned.parameters())?;
+        if let Planned::Statement(prepared) = &*planned {
+            self.session.check(prepared, &parameters)?;
+        }
         let columns = match &*planned {
             Planned::Empty => None,
             Planned::Statement(prepared) => B::columns(prepared),

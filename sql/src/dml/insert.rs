@@ -75,6 +75,9 @@ pub(super) fn parameters(
     let mut found = read::Parameters::new(statement.settings, declared);
     let Some(query) = insert.source.as_deref() else { return Ok(found.types()) };
     let Some(rows) = rows_of_values(query) else {
+        for (expr, place) in source::items(query).into_iter().zip(&given.places) {
+            found.assigned(expr, &target.relation().columns[*place].kind);
+        }
         let planned = found.plan(frame, query)?;
         given.check(planned, None)?;
         return Ok(found.types());
@@ -84,7 +87,8 @@ pub(super) fn parameters(
     for row in rows {
         given.check(row.len(), width)?;
         for (expr, place) in row.iter().zip(&given.places) {
-            if !found.assigned(expr, &target.relation().columns[*place].kind) {
+            let kind = &target.relation().columns[*place].kind;
+            if read::has_parameters(expr) && !found.assigned(expr, kind) {
                 expressions.push(expr.clone());
             }
         }

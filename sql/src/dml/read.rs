@@ -1,5 +1,6 @@
 //! The queries that writing statements are made of.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, new_empty_array};
@@ -7,7 +8,8 @@ use arrow::compute::concat;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Query, SelectItem, SetExpr, Statement, TableWithJoins, Value,
+    Expr, Query, SelectItem, SetExpr, Statement, TableWithJoins, Value, ValueWithSpan, Visit,
+    Visitor,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -53,6 +55,22 @@ impl<'a> Arguments<'a> {
     }
 }
 
+/// Whether an expression has parameters.
+pub(super) fn has_parameters(expr: &Expr) -> bool {
+    struct Finder;
+    impl Visitor for Finder {
+        type Break = ();
+
+        fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
+            match value.value {
+                Value::Placeholder(_) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    expr.visit(&mut Finder).is_break()
+}
+
 /// The number of a parameter's name.
 pub(super) fn number(name: &str) -> Option<usize> {
     name.strip_prefix('$')?.parse().ok()
@@ -92,14 +110,13 @@ pub(super) async fn answer(
 #[derive(Debug)]
 pub(super) struct Parameters<'a> {
     settings: &'a Settings,
-    declared: Vec<Option<Type>>,
     found: Vec<Type>,
 }
 
 impl<'a> Parameters<'a> {
     pub(super) fn new(settings: &'a Settings, declared: &[Option<Type>]) -> Self {
         let found = declared.iter().map(|kind| kind.clone().unwrap_or(Type::Unknown)).collect();
-        Self { settings, declared: declared.to_vec(), found }
+        Self { settings, found }
     }
 
     /// Learns that an expression goes into a column; false if it isn't just a parameter.
@@ -114,7 +131,9 @@ impl<'a> Parameters<'a> {
     /// Learns what a query makes of its parameters; returns how many columns it has.
     pub(super) fn plan(&mut self, frame: &Arc<Frame>, query: &Query) -> Result<usize, Error> {
         let context = QueryContext::new(Arc::clone(frame), self.settings.clone());
-        let planned = context.plan(query, &self.declared)?;
+        let known = |kind: &Type| (*kind != Type::Unknown).then(|| kind.clone());
+        let known: Vec<_> = self.found.iter().map(known).collect();
+        let planned = context.plan(query, &known)?;
         for (place, kind) in planned.parameters.iter().enumerate() {
             self.settle(place + 1, kind);
         }

@@ -32,6 +32,18 @@ pub(super) async fn columns(
     Ok((columns.collect::<Result<_, Error>>()?, answer.rows))
 }
 
+/// The expressions of the first columns.
+pub(super) fn items(query: &Query) -> Vec<&Expr> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return vec![] };
+    fn expr(item: &SelectItem) -> Option<&Expr> {
+        match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+            _ => None,
+        }
+    }
+    select.projection.iter().map_while(expr).collect()
+}
+
 /// Which columns are literals without a type: they are read as whatever column they go to.
 fn untyped(query: &Query, columns: usize) -> Vec<bool> {
     let mut untyped = vec![false; columns];

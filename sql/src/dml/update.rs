@@ -13,6 +13,8 @@ use super::assign::assign;
 use super::constant::Constant;
 use super::values::{Cell, ColumnValues};
 use super::{Command, Statement, defaults, read};
+use crate::query::QueryContext;
+use crate::resolve::refuse_grouped;
 use crate::write::{Proposal, Target};
 use crate::{Error, Frame, SqlState, Type, names};
 
@@ -49,6 +51,10 @@ pub(super) async fn propose(
             }
         }
     }
+    let context = QueryContext::new(Arc::clone(frame), statement.settings.clone());
+    for (_, expr) in &computed {
+        refuse_grouped(&context, expr, "UPDATE")?;
+    }
     let expressions = computed.iter().map(|(_, expr)| (*expr).clone()).collect();
     let found = affected.find(statement, frame, expressions).await?;
     let rows = found.old.num_rows();
@@ -80,6 +86,7 @@ pub(super) fn parameters(
     for (place, cell) in assignments(update, &affected.target)? {
         let kind = &affected.target.relation().columns[place].kind;
         if let Cell::Expr(expr) = cell
+            && read::has_parameters(expr)
             && !found.assigned(expr, kind)
         {
             expressions.push(expr.clone());

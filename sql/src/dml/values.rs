@@ -11,6 +11,8 @@ use super::Statement;
 use super::assign::assign;
 use super::constant::Constant;
 use super::read::{answer, select};
+use crate::query::QueryContext;
+use crate::resolve::refuse_grouped;
 use crate::text::{Excess, TextDecoder};
 use crate::write::Target;
 use crate::{Column, Error, Frame, SqlState};
@@ -109,6 +111,12 @@ pub(super) async fn finish(
         .iter()
         .flat_map(|column| column.computed.iter().map(move |expr| (column.column, *expr)));
     let expressions: Vec<_> = expressions.collect();
+    if !expressions.is_empty() {
+        let context = QueryContext::new(Arc::clone(frame), statement.settings.clone());
+        for (_, expr) in &expressions {
+            refuse_grouped(&context, expr, "VALUES")?;
+        }
+    }
     let mut computed = vec![];
     for chunk in expressions.chunks(EXPRESSIONS_PER_QUERY) {
         let query = select(chunk.iter().map(|(_, expr)| (*expr).clone()), vec![], None)?;

@@ -11,13 +11,15 @@ mod operands;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
+use crate::Type;
 use crate::text::{TextFormat, TimeZone};
 use casts::Casts;
 use operands::Operands;
@@ -70,6 +72,17 @@ fn settle(plan: LogicalPlan, format: &TextFormat) -> Result<Transformed<LogicalP
     })?
     .map_data(|plan| TypeCoercionRewriter::new(&schema).coerce_plan(plan))?
     .map_data(|plan| plan.recompute_schema())
+}
+
+/// A literal or parameter whose type nothing has settled yet.
+pub(super) fn is_untyped(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(ScalarValue::Utf8(_), None)) || is_untyped_parameter(expr)
+}
+
+/// A parameter whose type nothing has settled yet.
+pub(super) fn is_untyped_parameter(expr: &Expr) -> bool {
+    matches!(expr, Expr::Placeholder(Placeholder { field: Some(field), .. })
+        if Type::of(field) == Some(Type::Unknown))
 }
 
 struct Settle<'a> {

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::functions::arithmetic::Operator;
+use crate::functions::coercion::is_untyped;
 use crate::functions::concat::CONCAT;
 use crate::functions::datetime::{self, extract_scale};
 use crate::functions::resolve::{Purpose, common};
@@ -30,18 +31,7 @@ impl ExprPlanner for Operators {
         let Some(definition) = definition(&expr, schema) else {
             return Ok(PlannerResult::Original(comparable(expr, schema)?));
         };
-        let RawBinaryExpr { left, right, .. } = expr;
-        let left_field = left.to_field(schema).map(|(_, field)| field);
-        let right_field = right.to_field(schema).map(|(_, field)| field);
-        // A parameter of no type takes that of the other operand.
-        let settle = |operand: Expr, other: Result<_>| match (operand, other) {
-            (Expr::Placeholder(mut placeholder), Ok(field)) if placeholder.field.is_none() => {
-                placeholder.field = Some(field);
-                Expr::Placeholder(placeholder)
-            }
-            (operand, _) => operand,
-        };
-        let operands = vec![settle(left, right_field), settle(right, left_field)];
+        let operands = vec![expr.left, expr.right];
         let call = ScalarFunction::new_udf(Function::udf(definition), operands);
         Ok(PlannerResult::Planned(Expr::ScalarFunction(call)))
     }
@@ -85,7 +75,7 @@ fn comparable(mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<RawBinaryExp
     let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
         return Ok(expr);
     };
-    let is_text = |operand: &Expr| matches!(operand, Expr::Literal(ScalarValue::Utf8(_), None));
+    let is_text = is_untyped;
     let typed =
         |operand: Expr, data_type: DataType| Expr::Cast(Cast::new(Box::new(operand), data_type));
     if is_logical {

@@ -4,23 +4,33 @@
 //! - A number is an `integer`, a `bigint` or a `numeric` by its looks; DataFusion would take the
 //!   widest.
 //! - `pg_catalog.f(x)`, `OPERATOR(pg_catalog.~)` and `COLLATE "C"` are `f(x)`, `~` and nothing.
-//! - `ARRAY(SELECT ...)`, `ARRAY[column]`, `AT TIME ZONE` and `INTERVAL '...'` are functions and casts.
+//! - `ARRAY(SELECT ...)`, `ARRAY[column]`, `AT TIME ZONE` and `INTERVAL '...'` are functions and casts,
+//!   and so are `ESCAPE` and `SIMILAR TO`.
+//! - Rows are compared by their fields, and conditions are marked as such.
+
+mod casts;
+mod conditions;
+mod numbers;
+mod rows;
 
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
-    LimitClause, ObjectName, Query, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan,
-    VisitMut, VisitorMut, WindowFrameBound, WindowType,
+    self, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, LimitClause,
+    ObjectName, Query, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut,
+    VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::Span;
 
-use crate::text::MAX_PRECISION;
+use crate::functions::marker::RECURSIVE;
+use crate::functions::pattern;
+use crate::resolve::references;
 use crate::{Error, SqlState, Type, names};
+use conditions::{mark, mark_joins, mark_operands};
+use numbers::{read_as_float, typed_number, untype, untype_argument, untype_frame};
 
 /// Rewrites a query, a statement or an expression in place.
 pub(crate) fn rewrite(tree: &mut impl VisitMut) -> Result<(), Error> {
@@ -48,6 +58,7 @@ impl VisitorMut for Rewriter {
             let number = Value::Number(format!("-{digits}"), false);
             *expr = Expr::Value(ValueWithSpan { value: number, span: *span });
         }
+        read_as_float(expr);
         ControlFlow::Continue(())
     }
 
@@ -62,6 +73,8 @@ impl VisitorMut for Rewriter {
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         separate_values(&mut query.body);
+        casts::tell_apart(query);
+        query.with.iter_mut().for_each(mark_recursion);
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
             limit.iter_mut().for_each(untype);
             offset.iter_mut().for_each(|offset| untype(&mut offset.value));
@@ -77,7 +90,17 @@ impl VisitorMut for Rewriter {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<Error> {
+        match select.selection.as_mut().map_or(Ok(()), rows::rewrite_conjuncts) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+
     fn post_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<Error> {
+        select.selection.iter_mut().for_each(|condition| mark(condition, "WHERE"));
+        select.having.iter_mut().for_each(|condition| mark(condition, "HAVING"));
+        select.from.iter_mut().for_each(|tree| mark_joins(&mut tree.joins));
         if let ast::GroupByExpr::Expressions(expressions, _) = &mut select.group_by {
             expressions.iter_mut().for_each(untype);
         }
@@ -97,6 +120,9 @@ impl VisitorMut for Rewriter {
                 strip_catalog(name);
                 args.iter_mut().for_each(untype_argument);
             }
+            TableFactor::NestedJoin { table_with_joins, .. } => {
+                mark_joins(&mut table_with_joins.joins);
+            }
             _ => {}
         }
         ControlFlow::Continue(())
@@ -105,6 +131,8 @@ impl VisitorMut for Rewriter {
 
 impl Rewriter {
     fn expr(&mut self, expr: &mut Expr) -> Result<(), Error> {
+        rows::rewrite(expr)?;
+        mark_operands(expr);
         match expr {
             Expr::Value(ValueWithSpan { value: Value::Number(digits, _), span }) => {
                 if let Some(typed) = typed_number(digits, *span)? {
@@ -118,12 +146,9 @@ impl Rewriter {
             }
             Expr::Collate { expr: operand, collation } => {
                 check_collation(collation)?;
-                *expr = std::mem::replace(operand.as_mut(), Expr::value(Value::Null));
+                *expr = take(operand);
             }
             Expr::AtTimeZone { timestamp, time_zone } => {
-                let take = |part: &mut Box<Expr>| {
-                    std::mem::replace(part.as_mut(), Expr::value(Value::Null))
-                };
                 let (zone, timestamp) = (take(time_zone), take(timestamp));
                 *expr = call("timezone", vec![zone, timestamp]);
             }
@@ -134,13 +159,33 @@ impl Rewriter {
             Expr::Interval(interval) => *expr = interval_cast(interval)?,
             Expr::Cast { expr: operand, data_type, array: false, format: None, .. } => {
                 if let Some(name) = name_cast(operand, data_type) {
-                    let operand = std::mem::replace(operand.as_mut(), Expr::value(Value::Null));
+                    let operand = take(operand);
                     *expr = call(&name, vec![operand]);
                 }
+            }
+            Expr::Like { any: true, .. } | Expr::ILike { any: true, .. } => {
+                return Err(Error::unsupported("LIKE ANY"));
+            }
+            Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
+                if let Some(escape) = escape_char.take() {
+                    **pattern = escaped(take(pattern), escape)?;
+                }
+            }
+            Expr::SimilarTo { negated, expr: operand, pattern, escape_char } => {
+                let default = || Value::SingleQuotedString("\\".to_owned()).with_empty_span();
+                let escape = Expr::Value(escape_char.take().unwrap_or_else(default));
+                let op = match negated {
+                    true => BinaryOperator::PGRegexNotMatch,
+                    false => BinaryOperator::PGRegexMatch,
+                };
+                let pattern = call("similar_to_escape", vec![take(pattern), escape]);
+                let left = Box::new(take(operand));
+                *expr = Expr::BinaryOp { left, op, right: Box::new(pattern) };
             }
             Expr::Function(function) => {
                 strip_catalog(&mut function.name);
                 untype_frame(function);
+                function.filter.iter_mut().for_each(|condition| mark(condition, "FILTER"));
                 if let FunctionArguments::Subquery(query) = &mut function.args
                     && names::function(&function.name) == "array"
                 {
@@ -166,12 +211,56 @@ fn is_column(expr: &Expr) -> bool {
     found.is_break()
 }
 
+/// Marks the columns of the parts of recursive queries that name them.
+fn mark_recursion(with: &mut ast::With) {
+    for cte in with.cte_tables.iter_mut().filter(|_| with.recursive) {
+        let name = names::fold(&cte.alias.name);
+        let SetExpr::SetOperation { right, .. } = cte.query.body.as_mut() else { continue };
+        if references(&**right, &name) == 0 {
+            continue;
+        }
+        let SetExpr::Select(select) = right.as_mut() else { continue };
+        for item in &mut select.projection {
+            if let ast::SelectItem::ExprWithAlias { expr, .. } = item {
+                *expr = call(RECURSIVE, vec![take(expr)]);
+            }
+        }
+    }
+}
+
+fn take(part: &mut Expr) -> Expr {
+    std::mem::replace(part, Expr::value(Value::Null))
+}
+
+/// The pattern of LIKE in which the backslash escapes.
+fn escaped(pattern: Expr, escape: ValueWithSpan) -> Result<Expr, Error> {
+    let text = |expr: &Expr| match expr {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => {
+            Some(text.clone())
+        }
+        _ => None,
+    };
+    let escape = Expr::Value(escape);
+    Ok(match (text(&pattern), text(&escape)) {
+        (Some(pattern), Some(escape)) => {
+            Expr::value(Value::SingleQuotedString(pattern::like_pattern(&pattern, &escape)?))
+        }
+        _ => call("like_escape", vec![pattern, escape]),
+    })
+}
+
 /// VALUES whose columns mix texts with something else as UNION ALL, in which texts take the type of
 /// the others; VALUES would make texts of all.
 fn separate_values(body: &mut SetExpr) {
     let SetExpr::Values(values) = body else { return };
     let is_text = |expr: &Expr| {
-        matches!(expr, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }))
+        matches!(
+            expr,
+            Expr::Value(ValueWithSpan {
+                value: Value::SingleQuotedString(_) | Value::Placeholder(_),
+                ..
+            })
+        )
     };
     let is_null =
         |expr: &Expr| matches!(expr, Expr::Value(ValueWithSpan { value: Value::Null, .. }));
@@ -213,63 +302,6 @@ fn select_of(row: Vec<Expr>) -> SetExpr {
     SetExpr::Select(Box::new(select))
 }
 
-/// The number with its type, unless its type is the one that DataFusion gives it.
-fn typed_number(digits: &str, span: Span) -> Result<Option<Expr>, Error> {
-    if digits.parse::<i32>().is_ok() {
-        let number = Value::Number(digits.to_owned(), false);
-        return Ok(Some(cast(ValueWithSpan { value: number, span }, DataType::Int4(None))));
-    }
-    if digits.parse::<i64>().is_ok() {
-        return Ok(None);
-    }
-    let plain = without_exponent(digits)?;
-    let unsigned = plain.trim_start_matches('-');
-    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let whole = whole.trim_start_matches('0').len();
-    let precision = (whole + fraction.len()).max(1);
-    if precision > usize::from(MAX_PRECISION) {
-        let what = format!("a number of more than {MAX_PRECISION} digits");
-        return Err(Error::unsupported(what));
-    }
-    let digits = ExactNumberInfo::PrecisionAndScale(precision as u64, fraction.len() as i64);
-    let value = Value::SingleQuotedString(plain);
-    Ok(Some(cast(ValueWithSpan { value, span }, DataType::Numeric(digits))))
-}
-
-/// `1.5e3` as `1500`.
-fn without_exponent(digits: &str) -> Result<String, Error> {
-    let syntax = || {
-        Error::new(
-            SqlState::SYNTAX_ERROR,
-            format!("trailing junk after numeric literal at or near \"{digits}\""),
-        )
-    };
-    let Some((mantissa, exponent)) = digits.split_once(['e', 'E']) else {
-        return Ok(digits.to_owned());
-    };
-    let exponent: i32 = exponent.parse().map_err(|_| syntax())?;
-    let (sign, mantissa) = match mantissa.strip_prefix('-') {
-        Some(mantissa) => ("-", mantissa),
-        None => ("", mantissa),
-    };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    if exponent.unsigned_abs() > 2 * u32::from(MAX_PRECISION) {
-        return Err(Error::unsupported(format!("a number of more than {MAX_PRECISION} digits")));
-    }
-    let point = whole.len() as i32 + exponent;
-    let mut all = format!("{whole}{fraction}");
-    if point <= 0 {
-        all.insert_str(0, &"0".repeat((1 - point) as usize));
-    }
-    let point = point.max(1) as usize;
-    while all.len() < point {
-        all.push('0');
-    }
-    let (whole, fraction) = all.split_at(point);
-    let dot = if fraction.is_empty() { "" } else { "." };
-    Ok(format!("{sign}{whole}{dot}{fraction}"))
-}
-
 fn cast(value: ValueWithSpan, data_type: DataType) -> Expr {
     Expr::Cast {
         kind: CastKind::DoubleColon,
@@ -278,46 +310,6 @@ fn cast(value: ValueWithSpan, data_type: DataType) -> Expr {
         array: false,
         format: None,
     }
-}
-
-/// The number without the type that was given to it.
-fn untype(expr: &mut Expr) {
-    if let Expr::Cast { expr: operand, data_type: DataType::Int4(None), .. } = expr
-        && matches!(operand.as_ref(), Expr::Value(ValueWithSpan { value: Value::Number(..), .. }))
-    {
-        *expr = std::mem::replace(operand.as_mut(), Expr::value(Value::Null));
-    }
-}
-
-/// The same for the numbers that an argument of a function in FROM is computed of.
-fn untype_argument(argument: &mut FunctionArg) {
-    if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument {
-        untype_operands(expr);
-    }
-}
-
-fn untype_operands(expr: &mut Expr) {
-    match expr {
-        Expr::BinaryOp { left, right, .. } => {
-            untype_operands(left);
-            untype_operands(right);
-        }
-        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => untype_operands(expr),
-        other => untype(other),
-    }
-}
-
-fn untype_frame(function: &mut Function) {
-    let Some(WindowType::WindowSpec(window)) = &mut function.over else { return };
-    let Some(frame) = &mut window.window_frame else { return };
-    for bound in std::iter::once(&mut frame.start_bound).chain(&mut frame.end_bound) {
-        if let WindowFrameBound::Preceding(Some(rows)) | WindowFrameBound::Following(Some(rows)) =
-            bound
-        {
-            untype(rows);
-        }
-    }
-    window.order_by.iter_mut().for_each(|order| untype(&mut order.expr));
 }
 
 /// The function that a cast to or from a type of names is: `'t'::regclass` is `"regclass in"('t')`,

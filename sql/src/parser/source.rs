@@ -54,12 +54,15 @@ impl Source {
             .map_or(self.text.len(), |(offset, _)| start + offset)
     }
 
+    /// The text from one place to another.
+    pub(super) fn between(&self, start: Location, end: Location) -> &str {
+        &self.text[self.byte(start)..self.byte(end)]
+    }
+
     /// The text from the first to the last of some tokens.
     pub(super) fn slice(&self, tokens: &[TokenWithSpan]) -> &str {
         match (tokens.first(), tokens.last()) {
-            (Some(first), Some(last)) => {
-                &self.text[self.byte(first.span.start)..self.byte(last.span.end)]
-            }
+            (Some(first), Some(last)) => self.between(first.span.start, last.span.end),
             _ => "",
         }
     }

@@ -8,7 +8,15 @@ use crate::{Error, SqlState};
 
 /// What PostgreSQL would say.
 pub(crate) fn classify(error: DataFusionError) -> Error {
-    root(&error)
+    let error = root(&error);
+    // It comes in many wrappings, all of which keep the library's text.
+    if error.message.contains("regex parse error") {
+        let reason = error.message.lines().rev().find_map(|line| line.strip_prefix("error: "));
+        let reason = reason.unwrap_or("it cannot be read");
+        let message = format!("invalid regular expression: {reason}");
+        return Error::new(SqlState::INVALID_REGULAR_EXPRESSION, message);
+    }
+    error
 }
 
 fn root(error: &DataFusionError) -> Error {
@@ -112,6 +120,14 @@ fn schema(error: &SchemaError) -> Error {
 }
 
 fn plan(message: &str) -> Error {
+    if message.contains("LIMIT must be >= 0") {
+        let message = "LIMIT must not be negative";
+        return Error::new(SqlState::INVALID_ROW_COUNT_IN_LIMIT, message);
+    }
+    if message.contains("OFFSET must be >=0") {
+        let message = "OFFSET must not be negative";
+        return Error::new(SqlState::INVALID_ROW_COUNT_IN_OFFSET, message);
+    }
     let state = if message.contains("must appear in the GROUP BY clause") {
         SqlState::GROUPING_ERROR
     } else if message.starts_with("Invalid function") || message.contains("No function matches") {

@@ -1,9 +1,11 @@
 //! The parameters of a query: which there are, and of which types.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{Query, Value, ValueWithSpan, Visit, Visitor};
 
 use super::classify;
@@ -50,15 +52,35 @@ pub(super) fn infer(
     used: &BTreeSet<usize>,
     types: &mut [Option<Type>],
 ) -> Result<(), Error> {
-    let found = plan.get_parameter_fields().map_err(classify)?;
+    let found = found(plan)?;
     for (place, kind) in types.iter_mut().enumerate().filter(|(_, kind)| kind.is_none()) {
         let number = place + 1;
         if !used.contains(&number) {
             let message = format!("could not determine data type of parameter ${number}");
             return Err(Error::new(SqlState::INDETERMINATE_DATATYPE, message));
         }
-        let field = found.get(&format!("${number}")).and_then(Option::as_ref);
-        *kind = Some(field.and_then(|field| Type::of(field)).unwrap_or(Type::Text));
+        *kind = Some(found.get(&number).cloned().unwrap_or(Type::Text));
     }
     Ok(())
+}
+
+/// The types that a plan has settled, by number. Where it takes a parameter for several, the first
+/// holds, and the others must go with it.
+fn found(plan: &LogicalPlan) -> Result<BTreeMap<usize, Type>, Error> {
+    let mut found = BTreeMap::new();
+    plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Expr::Placeholder(Placeholder { id, field: Some(field) }) = expr
+                    && let Some(number) = id.strip_prefix('$').and_then(|id| id.parse().ok())
+                    && let Some(kind) = Type::of(field).filter(|kind| *kind != Type::Unknown)
+                {
+                    found.entry(number).or_insert(kind);
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })
+    .map_err(classify)?;
+    Ok(found)
 }

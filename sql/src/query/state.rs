@@ -25,10 +25,14 @@ static BASE: LazyLock<SessionState> = LazyLock::new(|| {
         .with_batch_size(BATCH_ROWS)
         .with_information_schema(false)
         .with_create_default_catalog_and_schema(false);
+    // Functions like `now` return times with a zone then; which zone is the session's matter.
+    config.options_mut().execution.time_zone = Some("+00:00".to_owned());
     let parser = &mut config.options_mut().sql_parser;
     parser.dialect = Dialect::PostgreSQL;
     parser.parse_float_as_decimal = true;
     parser.map_string_types_to_utf8view = false;
+    // What reads an ordered subquery sees its order, as everybody expects of PostgreSQL.
+    parser.enable_subquery_sort_elimination = false;
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::new(FairSpillPool::new(MEMORY_BYTES_MAX)))
         .build_arc()

@@ -53,7 +53,7 @@ pub(crate) struct Operators {
 
 impl Operators {
     /// Makes operators able to stop.
-    pub(super) fn new(plan: Arc<dyn ExecutionPlan>) -> DataFusionResult<Self> {
+    pub(in crate::query) fn new(plan: Arc<dyn ExecutionPlan>) -> DataFusionResult<Self> {
         let stopped = Stopped::default();
         let plan = plan.transform_up(|node| interruptible(node, &stopped)).data()?;
         Ok(Self { plan, stopped })
@@ -66,7 +66,7 @@ impl Operators {
 
     /// The rows that these operators return, computed on the threads for it. To drop the stream
     /// stops them; `kept` lives until they have stopped.
-    pub(super) fn compute(
+    pub(in crate::query) fn compute(
         &self,
         context: Arc<TaskContext>,
         kept: impl Send + 'static,

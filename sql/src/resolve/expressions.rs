@@ -4,14 +4,16 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, NamedWindowDefinition, NamedWindowExpr, ObjectName, Query, Value,
-    VisitMut, VisitorMut, WindowSpec, WindowType,
+    FunctionArguments, Ident, NamedWindowDefinition, NamedWindowExpr, ObjectName, Query,
+    UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut, WindowFrameBound, WindowFrameUnits,
+    WindowSpec, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::{Location, Span};
 
 use super::from::call;
 use super::scope::{Found, Scope, Unknown};
 use super::{Resolver, resolved};
+use crate::query::QueryContext;
 use crate::{Error, SqlState, names};
 
 /// The place of names that are resolved already: one where no text is.
@@ -100,6 +102,54 @@ impl Resolver<'_> {
             ControlFlow::Continue(()) => Ok(walk.traits),
             ControlFlow::Break(error) => Err(error),
         }
+    }
+}
+
+/// Refuses aggregates and windows in an expression of a clause that can't have them.
+pub(crate) fn refuse_grouped(
+    context: &QueryContext,
+    expr: &Expr,
+    clause: &str,
+) -> Result<(), Error> {
+    struct Finder<'a> {
+        context: &'a QueryContext,
+        clause: &'a str,
+        queries: usize,
+    }
+    impl Visitor for Finder<'_> {
+        type Break = Error;
+
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Error> {
+            self.queries += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Error> {
+            self.queries -= 1;
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Error> {
+            let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+            let (kind, state) = match &function.over {
+                _ if self.queries > 0 => return ControlFlow::Continue(()),
+                Some(_) => ("window", SqlState::WINDOWING_ERROR),
+                None if self.context.is_aggregate(&names::function(&function.name)) => {
+                    ("aggregate", SqlState::GROUPING_ERROR)
+                }
+                None => return ControlFlow::Continue(()),
+            };
+            let message = format!("{kind} functions are not allowed in {}", self.clause);
+            let error = Error::new(state, message);
+            ControlFlow::Break(match &self.context.source {
+                Some(source) => source.locate(error, names::span(&function.name)),
+                None => error,
+            })
+        }
+    }
+    match expr.visit(&mut Finder { context, clause, queries: 0 }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
     }
 }
 
@@ -287,6 +337,7 @@ impl Walk<'_, '_, '_> {
             Some(WindowType::WindowSpec(spec)) => self.extended(spec, self.windows.len())?,
             None => return Ok(()),
         };
+        check_frame(&spec)?;
         function.over = Some(WindowType::WindowSpec(spec));
         Ok(())
     }
@@ -382,6 +433,11 @@ impl Walk<'_, '_, '_> {
                 if let Some(call) = value_function(identifier) {
                     return Ok(call);
                 }
+                if identifier.quote_style.is_none() && name == "default" {
+                    let message = "DEFAULT is not allowed in this context";
+                    let error = Error::new(SqlState::SYNTAX_ERROR, message);
+                    return Err(self.resolver.locate(error, identifier.span));
+                }
                 if self.scope.source(None, &name).is_some() {
                     return Err(Error::unsupported("a whole row as a value"));
                 }
@@ -443,6 +499,60 @@ impl Walk<'_, '_, '_> {
             levels.push(found.level);
         }
         Ok(found.expr)
+    }
+}
+
+/// What a frame can't be.
+fn check_frame(spec: &WindowSpec) -> Result<(), Error> {
+    let Some(frame) = &spec.window_frame else { return Ok(()) };
+    let refused = |message: &str| Err(Error::new(SqlState::WINDOWING_ERROR, message));
+    let end = frame.end_bound.as_ref().unwrap_or(&WindowFrameBound::CurrentRow);
+    let mut distances = vec![];
+    for bound in [&frame.start_bound, end] {
+        if let WindowFrameBound::Preceding(Some(distance))
+        | WindowFrameBound::Following(Some(distance)) = bound
+        {
+            distances.push(distance.as_ref());
+        }
+    }
+    match (&frame.start_bound, end) {
+        (WindowFrameBound::Following(None), _) => {
+            return refused("frame start cannot be UNBOUNDED FOLLOWING");
+        }
+        (_, WindowFrameBound::Preceding(None)) => {
+            return refused("frame end cannot be UNBOUNDED PRECEDING");
+        }
+        (WindowFrameBound::CurrentRow, WindowFrameBound::Preceding(_)) => {
+            return refused("frame starting from current row cannot have preceding rows");
+        }
+        (WindowFrameBound::Following(_), WindowFrameBound::CurrentRow) => {
+            return refused("frame starting from following row cannot end with current row");
+        }
+        (WindowFrameBound::Following(_), WindowFrameBound::Preceding(_)) => {
+            return refused("frame starting from following row cannot have preceding rows");
+        }
+        _ => {}
+    }
+    if frame.units == WindowFrameUnits::Groups && spec.order_by.is_empty() {
+        return refused("GROUPS mode requires an ORDER BY clause");
+    }
+    if frame.units == WindowFrameUnits::Range && !distances.is_empty() && spec.order_by.len() != 1 {
+        return refused(
+            "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
+        );
+    }
+    if distances.iter().any(|distance| is_negative(distance)) {
+        let message = "frame starting offset must not be negative";
+        return Err(Error::new(SqlState::INVALID_PRECEDING_OR_FOLLOWING_SIZE, message));
+    }
+    Ok(())
+}
+
+fn is_negative(distance: &Expr) -> bool {
+    match distance {
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => matches!(expr.as_ref(), Expr::Value(_)),
+        Expr::Nested(inner) => is_negative(inner),
+        _ => false,
     }
 }
 

@@ -293,7 +293,16 @@ impl Resolver<'_> {
             let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument else {
                 return Err(Error::unsupported("a named argument of a function in FROM"));
             };
-            self.expression(argument, &scope, Place::FunctionInFrom)?;
+            let mut around = argument.clone();
+            if let Err(error) = self.expression(argument, &scope, Place::FunctionInFrom) {
+                let mut items = before.items.clone();
+                items.push(beside.clone());
+                let beside = Scope::new(items, before.parent);
+                return Err(match self.expression(&mut around, &beside, Place::FunctionInFrom) {
+                    Ok(_) => Error::unsupported("a function of columns beside it in FROM"),
+                    Err(_) => error,
+                });
+            }
         }
         let function = names::function(name);
         let schema = self.context.function_schema(&function, arguments)?;
@@ -329,7 +338,10 @@ impl Resolver<'_> {
                 let scope = Scope::empty(before.parent);
                 let mut has_columns = false;
                 for value in &mut values {
-                    self.expression(value, &scope, Place::FunctionInFrom)?;
+                    if self.expression(value, &scope, Place::FunctionInFrom).is_err() {
+                        // Whoever resolves the function says why.
+                        return Ok(None);
+                    }
                     has_columns |= names_columns(value);
                 }
                 Ok(has_columns.then(|| call("generate_series", values)))

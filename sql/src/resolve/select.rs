@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, NamedWindowDefinition, ObjectName, OrderBy, OrderByKind, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
+    BinaryOperator, Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, GroupByExpr, NamedWindowDefinition, ObjectName, OrderBy, OrderByKind,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, Value, WildcardAdditionalOptions,
 };
 
 use super::expressions::Place;
@@ -33,6 +34,7 @@ impl Resolver<'_> {
         if let Some(condition) = &mut select.selection {
             self.expression(condition, &scope, Place::Where)?;
         }
+        group_by_nothing(select);
         let windows = std::mem::take(&mut select.named_window);
         self.check_windows(&windows)?;
         let mut has_aggregate = false;
@@ -40,7 +42,7 @@ impl Resolver<'_> {
         for item in std::mem::take(&mut select.projection) {
             has_aggregate |= self.output(item, &scope, &windows, &mut outputs)?;
         }
-        let names = unique_names(&outputs);
+        let mut names = unique_names(&outputs, &HashSet::new());
         self.group_by(select, &outputs, &names, &scope)?;
         if let Some(having) = &mut select.having {
             has_aggregate |= self.expression(having, &scope, Place::Having)?.has_aggregate;
@@ -59,6 +61,12 @@ impl Resolver<'_> {
         }
         let checked = outputs.iter().map(|output| &output.expr).chain(&orders);
         Groups::check(self, select, &scope, has_aggregate, &checked.collect::<Vec<_>>())?;
+        make_grouped(select, has_aggregate);
+        if !orders.iter().all(is_place) && !matches!(select.distinct, Some(Distinct::On(_))) {
+            // DataFusion looks for what is ordered by among the results too.
+            let sources = scope.own_sources().flat_map(|source| &source.columns);
+            names = unique_names(&outputs, &sources.map(|c| c.internal.as_str()).collect());
+        }
 
         select.projection = outputs
             .into_iter()
@@ -191,7 +199,9 @@ impl Resolver<'_> {
             Expr::Identifier(name) => own_column(scope, &names::fold(name)),
             _ => false,
         };
-        if !is_input && let Some(place) = self.output_place(group, names, "GROUP BY")? {
+        if !is_input
+            && let Some(place) = self.output_place(group, names, "GROUP BY", same(outputs))?
+        {
             let output = &outputs[place].expr;
             *group = output.clone();
             // What it may not have is told as for the expression itself.
@@ -213,7 +223,7 @@ impl Resolver<'_> {
         match &mut select.distinct {
             Some(Distinct::On(expressions)) => {
                 for expr in expressions {
-                    match self.output_place(expr, names, "DISTINCT ON")? {
+                    match self.output_place(expr, names, "DISTINCT ON", same(outputs))? {
                         Some(place) => *expr = outputs[place].expr.clone(),
                         None => {
                             let traits = self.expression(expr, scope, Place::DistinctOn)?;
@@ -239,7 +249,7 @@ impl Resolver<'_> {
         windows: &[NamedWindowDefinition],
     ) -> Result<bool, Error> {
         let mut has_aggregate = false;
-        let place = match self.output_place(order, names, "ORDER BY")? {
+        let place = match self.output_place(order, names, "ORDER BY", same(outputs))? {
             Some(place) => Some(place),
             None => {
                 let traits = self.expression_with_windows(order, scope, Place::OrderBy, windows)?;
@@ -262,6 +272,11 @@ impl Resolver<'_> {
     }
 }
 
+/// Whether two result columns are the same.
+fn same(outputs: &[Output]) -> impl Fn(usize, usize) -> bool {
+    |one, other| outputs[one].expr == outputs[other].expr
+}
+
 /// Whether FROM has a column of this name, be it ambiguous.
 fn own_column(scope: &Scope<'_>, name: &str) -> bool {
     scope.items.iter().flat_map(|item| &item.columns).any(|column| column.name == name)
@@ -275,19 +290,70 @@ fn origin(expr: &Expr, scope: &Scope<'_>) -> Option<(stillframe_protocol::Relati
     source.columns.iter().find(|column| column.internal == name.value)?.origin
 }
 
+/// `GROUP BY ()` is one group of all rows, as HAVING makes it.
+fn group_by_nothing(select: &mut Select) {
+    let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return };
+    let written = groups.len();
+    groups.retain(|group| !matches!(group, Expr::Tuple(items) if items.is_empty()));
+    if groups.is_empty() && written > 0 && select.having.is_none() {
+        select.having = Some(Expr::value(Value::Boolean(true)));
+    }
+}
+
+/// HAVING makes a SELECT a grouped one, but DataFusion wants to see a group or an aggregate.
+fn make_grouped(select: &mut Select, has_aggregate: bool) {
+    let is_grouped = has_aggregate
+        || !matches!(&select.group_by, GroupByExpr::Expressions(groups, _) if groups.is_empty());
+    let Some(having) = select.having.as_mut().filter(|_| !is_grouped) else { return };
+    let count = Expr::Function(Function {
+        name: ObjectName::from(vec![resolved("count")]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: vec![FunctionArg::Unnamed(FunctionArgExpr::Wildcard)],
+            clauses: vec![],
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: vec![],
+    });
+    let written = std::mem::replace(having, Expr::value(Value::Null));
+    *having = Expr::BinaryOp {
+        left: Box::new(Expr::Nested(Box::new(written))),
+        op: BinaryOperator::And,
+        right: Box::new(Expr::IsNotNull(Box::new(count))),
+    };
+}
+
+fn is_place(order: &Expr) -> bool {
+    matches!(order, Expr::Value(value) if matches!(value.value, Value::Number(..)))
+}
+
+/// Whether an expression is a column of FROM that is called so.
+fn is_column(expr: &Expr, name: &str) -> bool {
+    matches!(expr, Expr::CompoundIdentifier(parts)
+        if parts.last().is_some_and(|last| last.value == name))
+}
+
 /// The result columns, each under a name of its own in the resolved query.
-fn unique_names(outputs: &[Output]) -> Vec<OutputName> {
+/// `avoided` are names of columns of FROM that only a result may have which is that column.
+fn unique_names(outputs: &[Output], avoided: &HashSet<&str>) -> Vec<OutputName> {
     let mut taken: HashSet<String> = HashSet::new();
     let given: HashSet<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
     let mut names = vec![];
     for output in outputs {
         let mut internal = output.name.clone();
         let mut number = 1;
-        while !taken.insert(internal.clone()) {
+        let mut is_free =
+            !avoided.contains(internal.as_str()) || is_column(&output.expr, &internal);
+        while !is_free || !taken.insert(internal.clone()) {
+            is_free = true;
             internal = loop {
                 let next = format!("{}_{number}", output.name);
                 number += 1;
-                if !given.contains(next.as_str()) {
+                if !given.contains(next.as_str()) && !avoided.contains(next.as_str()) {
                     break next;
                 }
             };

@@ -151,6 +151,10 @@ impl Backend for Scripted {
         plan.columns.as_deref()
     }
 
+    fn check(&self, _: &Plan, _: &[Parameter]) -> Result<(), Error> {
+        Ok(())
+    }
+
     async fn execute(
         &mut self,
         plan: &Plan,

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 
 use crate::functions::arithmetic::NEGATE;
 use crate::functions::cast::{self, literal};
+use crate::functions::coercion::is_untyped_parameter;
+use crate::functions::marker::Recursive;
 use crate::functions::scalar::Function;
 use crate::text::{Excess, TextFormat};
 use crate::{Error, Type};
@@ -24,6 +26,10 @@ impl Casts<'_> {
     pub(super) fn expr(&self, expr: Expr) -> Result<Transformed<Expr>> {
         Ok(match expr {
             Expr::Cast(cast) => Transformed::yes(self.cast(cast)?),
+            Expr::ScalarFunction(mut function) if function.func.inner().is::<Recursive>() => {
+                let operand = function.args.pop();
+                Transformed::yes(operand.ok_or_else(|| Error::internal("an empty mark"))?)
+            }
             Expr::TryCast(_) => return Err(Error::unsupported("TRY_CAST").into()),
             Expr::Negative(operand) => {
                 let call = ScalarFunction::new_udf(Function::udf(&NEGATE), vec![*operand]);
@@ -39,6 +45,11 @@ impl Casts<'_> {
         let source = expr.to_field(self.schema)?.1;
         let unsupported = |data_type: &DataType| Error::unsupported(format!("type {data_type}"));
         let to = Type::of(&field).ok_or_else(|| unsupported(field.data_type()))?;
+        if let Expr::Placeholder(Placeholder { id, .. }) = expr.as_ref()
+            && is_untyped_parameter(&expr)
+        {
+            return self.parameter(id, &to);
+        }
         if let Expr::Literal(value, _) = expr.as_ref()
             && let Some(constant) = self.constant(value, &to)?
         {
@@ -57,6 +68,22 @@ impl Casts<'_> {
             });
         }
         Ok(cast::cast(*expr, &from, &to, self.format.time_zone)?)
+    }
+
+    /// A parameter that takes a type, and its modifier only later.
+    fn parameter(&self, id: &str, to: &Type) -> Result<Expr> {
+        let kind = match to {
+            Type::Numeric(_) => Type::Numeric(None),
+            Type::Varchar(_) => Type::Varchar(None),
+            Type::Char(_) => Type::Text,
+            other => other.clone(),
+        };
+        let field = Some(Arc::new(kind.field("", true)));
+        let typed = Expr::Placeholder(Placeholder { id: id.to_owned(), field });
+        if kind == *to {
+            return Ok(typed);
+        }
+        Ok(cast::cast(typed, &kind, to, self.format.time_zone)?)
     }
 
     /// What a literal is in a type, where that is plain to see.

@@ -2,19 +2,25 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{FieldMetadata, InList, InSubquery, ScalarFunction};
+use datafusion::logical_expr::expr::{
+    FieldMetadata, InList, InSubquery, Like, ScalarFunction, WindowFunction,
+};
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection,
-    Union,
+    ScalarUDF, Union, WindowFrameBound, WindowFrameUnits,
 };
 
 use crate::functions::cast::numeric_for;
 use crate::functions::coercion::casts::Casts;
-use crate::functions::resolve::{Purpose, common};
+use crate::functions::coercion::{is_untyped, is_untyped_parameter};
+use crate::functions::marker::{Condition, Recursive, Typed};
+use crate::functions::pattern;
+use crate::functions::resolve::{Purpose, common, decimal, rank};
 use crate::functions::scalar::{Function, no_function, no_operator, type_name};
-use crate::text::{MAX_PRECISION, Numeric, TextFormat};
+use crate::text::{MAX_PRECISION, Numeric, TextFormat, TimeZone};
 use crate::{Error, SqlState, Type};
 
 pub(super) struct Operands<'a> {
@@ -56,9 +62,11 @@ impl Operands<'_> {
                 let expr = Box::new(self.beside(*expr, &column, "=")?);
                 Expr::InSubquery(InSubquery { expr, subquery, negated })
             }
+            Expr::Like(like) => self.like(like)?,
             Expr::Case(case) => self.case(case)?,
             Expr::ScalarFunction(function) => self.function(function)?,
             Expr::Cast(cast) => self.cast(cast)?,
+            Expr::WindowFunction(window) => Expr::WindowFunction(Box::new(self.window(*window)?)),
             other => other,
         })
     }
@@ -68,8 +76,28 @@ impl Operands<'_> {
         match plan {
             LogicalPlan::Join(join) => self.join(join).map(LogicalPlan::Join),
             LogicalPlan::Union(union) => self.union(union).map(LogicalPlan::Union),
+            LogicalPlan::Limit(mut limit) => {
+                limit.skip = self.count(limit.skip, "OFFSET")?;
+                limit.fetch = self.count(limit.fetch, "LIMIT")?;
+                Ok(LogicalPlan::Limit(limit))
+            }
             other => Ok(other),
         }
+    }
+
+    /// How many rows LIMIT or OFFSET are given.
+    fn count(&self, count: Option<Box<Expr>>, clause: &str) -> Result<Option<Box<Expr>>> {
+        let Some(count) = count else { return Ok(None) };
+        let data_type = count.get_type(self.schema)?;
+        if is_untyped(&count) || rank(&data_type).is_some() {
+            return Ok(Some(Box::new(self.casts().to(*count, &Type::BigInt)?)));
+        }
+        if data_type.is_null() {
+            return Ok(Some(count));
+        }
+        let name = type_name(&data_type);
+        let message = format!("argument of {clause} must be type bigint, not type {name}");
+        Err(Error::new(SqlState::DATATYPE_MISMATCH, message).into())
     }
 
     fn casts(&self) -> Casts<'_> {
@@ -86,7 +114,7 @@ impl Operands<'_> {
 
     /// A condition: a literal of no type is read as one.
     fn boolean(&self, expr: Expr, what: &str) -> Result<Expr> {
-        if is_unknown(&expr) {
+        if is_untyped(&expr) {
             return self.casts().to(expr, &Type::Boolean);
         }
         let data_type = expr.get_type(self.schema)?;
@@ -96,6 +124,35 @@ impl Operands<'_> {
         let name = type_name(&data_type);
         let message = format!("argument of {what} must be type boolean, not type {name}");
         Err(Error::new(SqlState::DATATYPE_MISMATCH, message).into())
+    }
+
+    /// Both sides are texts. A pattern that may fail is matched by our own function.
+    fn like(&self, like: Like) -> Result<Expr> {
+        let Like { negated, expr, pattern, case_insensitive, .. } = &like;
+        let mut types = vec![];
+        for operand in [expr, pattern] {
+            types.push(match is_untyped(operand) {
+                true => DataType::Null,
+                false => operand.get_type(self.schema)?,
+            });
+        }
+        if !types.iter().all(|data_type| data_type.is_string() || data_type.is_null()) {
+            let operator = match (negated, case_insensitive) {
+                (false, false) => "~~",
+                (false, true) => "~~*",
+                (true, false) => "!~~",
+                (true, true) => "!~~*",
+            };
+            return Err(no_operator(operator, &types).into());
+        }
+        match pattern.as_ref() {
+            Expr::Literal(ScalarValue::Utf8(Some(text)), _) if pattern::dangles(text) => {}
+            Expr::Literal(..) => return Ok(Expr::Like(like)),
+            _ => {}
+        }
+        let matched = pattern::matched(*case_insensitive, *like.expr, *like.pattern);
+        let matched = self.function(matched)?;
+        Ok(if like.negated { Expr::Not(Box::new(matched)) } else { matched })
     }
 
     fn case(&self, case: Case) -> Result<Expr> {
@@ -130,6 +187,18 @@ impl Operands<'_> {
         if func.name() == "pg_typeof" {
             return self.type_of(&args);
         }
+        if let Some(condition) = func.inner().downcast_ref::<Condition>() {
+            let [operand] = exactly(args)?;
+            let operand = self.boolean(operand, condition.of)?;
+            if operand.get_type(self.schema)?.is_null() {
+                return self.casts().to(operand, &Type::Boolean);
+            }
+            return Ok(operand);
+        }
+        if func.inner().is::<Typed>() {
+            let [operand, _] = exactly(args)?;
+            return Ok(operand);
+        }
         if let Some(ours) = func.inner().downcast_ref::<Function>() {
             let args = self.arguments(ours, args)?;
             return self.narrowed(ScalarFunction { func, args });
@@ -139,16 +208,42 @@ impl Operands<'_> {
             "greatest" => self.unify(args, &Mix::Column("GREATEST"))?,
             "least" => self.unify(args, &Mix::Column("LEAST"))?,
             "nullif" => self.unify(args, &Mix::Comparison("="))?,
-            _ => args,
+            _ => self.parameters(&func, args)?,
         };
         Ok(Expr::ScalarFunction(ScalarFunction { func, args }))
+    }
+
+    /// The arguments of a function of DataFusion's: parameters of no type take the types that it
+    /// asks for.
+    fn parameters(&self, function: &ScalarUDF, args: Vec<Expr>) -> Result<Vec<Expr>> {
+        if !args.iter().any(is_untyped_parameter) {
+            return Ok(args);
+        }
+        let mut fields = vec![];
+        for arg in &args {
+            fields.push(match is_untyped(arg) {
+                true => Arc::new(Field::new("", DataType::Null, true)),
+                false => arg.to_field(self.schema)?.1,
+            });
+        }
+        let Ok(wanted) = fields_with_udf(&fields, function) else { return Ok(args) };
+        let casts = self.casts();
+        args.into_iter()
+            .zip(wanted)
+            .map(|(arg, field)| match Type::of(&field) {
+                Some(kind) if is_untyped_parameter(&arg) && !field.data_type().is_null() => {
+                    casts.to(arg, &kind)
+                }
+                _ => Ok(arg),
+            })
+            .collect()
     }
 
     /// The arguments of one of our functions, in the types that it settles on.
     fn arguments(&self, function: &Function, mut args: Vec<Expr>) -> Result<Vec<Expr>> {
         let mut types = vec![];
         for arg in &args {
-            types.push(if is_unknown(arg) { DataType::Null } else { arg.get_type(self.schema)? });
+            types.push(if is_untyped(arg) { DataType::Null } else { arg.get_type(self.schema)? });
         }
         if depends_on_zone(function.name(), &types) {
             let zone = self.format.time_zone.to_string();
@@ -163,7 +258,7 @@ impl Operands<'_> {
                 let kind = Type::from_arrow(&wanted)
                     .ok_or_else(|| Error::unsupported(format!("type {wanted}")))?;
                 let source = arg.to_field(self.schema)?.1;
-                if source.data_type() == &wanted && !is_unknown(&arg) {
+                if source.data_type() == &wanted && !is_untyped(&arg) {
                     return Ok(arg);
                 }
                 casts.to(arg, &kind)
@@ -174,7 +269,7 @@ impl Operands<'_> {
     /// The name of the type that `pg_typeof` is asked for.
     fn type_of(&self, args: &[Expr]) -> Result<Expr> {
         let [arg] = args else { return Err(no_function("pg_typeof", &[]).into()) };
-        let name = if is_unknown(arg) {
+        let name = if is_untyped(arg) {
             Type::Unknown.to_string()
         } else {
             let field = arg.to_field(self.schema)?.1;
@@ -208,12 +303,23 @@ impl Operands<'_> {
     }
 
     /// `x::numeric` has the scale that x has.
-    fn cast(&self, cast: Cast) -> Result<Expr> {
+    fn cast(&self, mut cast: Cast) -> Result<Expr> {
+        if let Expr::ScalarFunction(function) = cast.expr.as_ref()
+            && function.func.inner().is::<Recursive>()
+        {
+            let [operand] = exactly(function.args.clone())?;
+            self.check_recursion(&operand, &cast.field)?;
+            cast.expr = Box::new(operand);
+        }
         if Type::of(&cast.field) != Some(Type::Numeric(None)) {
             return match cast.expr.as_ref() {
                 Expr::Literal(..) => self.casts().cast(cast),
+                expr if is_untyped(expr) => self.casts().cast(cast),
                 _ => Ok(Expr::Cast(cast)),
             };
+        }
+        if is_untyped_parameter(&cast.expr) {
+            return self.casts().cast(cast);
         }
         if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = cast.expr.as_ref() {
             let number = Numeric::parse(text, MAX_PRECISION)?;
@@ -223,13 +329,72 @@ impl Operands<'_> {
         self.casts().to(*cast.expr, &kind)
     }
 
+    /// The part of a recursive query that names it must have the types of the other.
+    fn check_recursion(&self, operand: &Expr, column: &Field) -> Result<()> {
+        let found = operand.get_type(self.schema)?;
+        if is_untyped(operand) || found.is_null() {
+            return Ok(());
+        }
+        if let (DataType::Decimal128(_, scale), Some((_, found))) =
+            (column.data_type(), decimal(&found))
+        {
+            if found > *scale {
+                let what = "a recursive query whose numbers get more digits after the point";
+                let hint = "Cast the numbers of both parts to numeric(p, s).";
+                return Err(Error::unsupported(what).with_hint(hint).into());
+            }
+            return Ok(());
+        }
+        let types = [column.data_type().clone(), found];
+        if common(&types, Purpose::Column).as_ref() == Some(&types[0]) {
+            return Ok(());
+        }
+        let [first, other] = types.map(|data_type| type_name(&data_type));
+        let message = format!(
+            "a column of a recursive query has type {first} in its non-recursive term but type \
+             {other} overall"
+        );
+        let hint = "Cast the output of the non-recursive term to the correct type.";
+        Err(Error::new(SqlState::DATATYPE_MISMATCH, message).with_hint(hint).into())
+    }
+
+    /// The distances of a frame are read as what is ordered by, which must have room for them.
+    fn window(&self, window: WindowFunction) -> Result<WindowFunction> {
+        let params = &window.params;
+        let [order] = params.order_by.as_slice() else { return Ok(window) };
+        if params.window_frame.units != WindowFrameUnits::Range {
+            return Ok(window);
+        }
+        let data_type = order.expr.get_type(self.schema)?;
+        for bound in [&params.window_frame.start_bound, &params.window_frame.end_bound] {
+            let (WindowFrameBound::Preceding(ScalarValue::Utf8(Some(distance)))
+            | WindowFrameBound::Following(ScalarValue::Utf8(Some(distance)))) = bound
+            else {
+                continue;
+            };
+            let digits = distance.split_once('.').map_or(0, |(_, digits)| digits.len());
+            let is_exact = match decimal(&data_type) {
+                Some((_, scale)) => digits <= scale.max(0) as usize,
+                None => true,
+            };
+            let is_zoned = matches!(data_type, DataType::Timestamp(_, Some(_)))
+                && self.format.time_zone != TimeZone::default();
+            if !is_exact || is_zoned {
+                let kind = type_name(&data_type);
+                let what = format!("RANGE with the offset {distance} for column type {kind}");
+                return Err(Error::unsupported(what).into());
+            }
+        }
+        Ok(window)
+    }
+
     /// All in one type.
     fn unify(&self, operands: Vec<Expr>, mix: &Mix<'_>) -> Result<Vec<Expr>> {
         let mut fields = vec![];
         for operand in &operands {
             fields.push(operand.to_field(self.schema)?.1);
         }
-        let known = || fields.iter().zip(&operands).filter(|(_, operand)| !is_unknown(operand));
+        let known = || fields.iter().zip(&operands).filter(|(_, operand)| !is_untyped(operand));
         let types: Vec<_> = known()
             .map(|(field, _)| field.data_type().clone())
             .filter(|data_type| !data_type.is_null())
@@ -255,7 +420,7 @@ impl Operands<'_> {
             .into_iter()
             .zip(fields)
             .map(|(operand, field)| {
-                if is_unknown(&operand) {
+                if is_untyped(&operand) {
                     return casts.to(operand, &without_limit(&kind));
                 }
                 if field.data_type() == &target || field.data_type().is_null() {
@@ -268,7 +433,7 @@ impl Operands<'_> {
 
     /// An expression that is compared with a subquery's column.
     fn beside(&self, expr: Expr, column: &FieldRef, operator: &str) -> Result<Expr> {
-        if is_unknown(&expr) {
+        if is_untyped(&expr) {
             let kind = Type::of(column)
                 .ok_or_else(|| Error::unsupported(format!("type {}", column.data_type())))?;
             return self.casts().to(expr, &without_limit(&kind));
@@ -352,7 +517,7 @@ impl Operands<'_> {
 fn is_open(input: &LogicalPlan, place: usize) -> bool {
     match input {
         LogicalPlan::Projection(projection) => {
-            projection.expr.get(place).is_some_and(|expr| is_unknown(unaliased(expr)))
+            projection.expr.get(place).is_some_and(|expr| is_untyped(unaliased(expr)))
         }
         LogicalPlan::Union(union) => union.inputs.iter().all(|input| is_open(input, place)),
         _ => false,
@@ -412,11 +577,6 @@ fn cannot_match(construct: &str, types: &[DataType]) -> Error {
     let other = types.iter().map(type_name).find(|name| *name != first).unwrap_or_default();
     let message = format!("{construct} types {first} and {other} cannot be matched");
     Error::new(SqlState::DATATYPE_MISMATCH, message)
-}
-
-/// A literal whose type nothing has settled yet.
-fn is_unknown(expr: &Expr) -> bool {
-    matches!(expr, Expr::Literal(ScalarValue::Utf8(_), None))
 }
 
 fn is_comparison(operator: Operator) -> bool {
