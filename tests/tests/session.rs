@@ -188,7 +188,7 @@ fn extended_protocol(server: &Server) {
         ("select case when $1 then 'yes' else 'no' end", "f", "no"),
         ("select count(*) from ep_t where $1 and id > 0", "t", "2"),
         ("select count(*) from ep_t where not $1", "t", "0"),
-        ("select date '2020-01-31' + $1", "1", "2020-02-01"),
+        ("select timestamp '2020-01-31' + $1", "1 month", "2020-02-29 00:00:00"),
         ("select greatest(id, $1) from ep_t where id = 1", "2", "2"),
         ("select nullif(id, $1) from ep_t where id = 1", "1", "NULL"),
         ("select count(*) from ep_t where (id, t) = ($1, 'x')", "3", "1"),

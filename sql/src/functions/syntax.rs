@@ -73,7 +73,6 @@ impl VisitorMut for Rewriter {
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         separate_values(&mut query.body);
-        casts::tell_apart(query);
         query.with.iter_mut().for_each(mark_recursion);
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
             limit.iter_mut().for_each(untype);
@@ -87,6 +86,8 @@ impl VisitorMut for Rewriter {
         {
             expressions.iter_mut().for_each(|order| untype(&mut order.expr));
         }
+        // What is a place by now has no cast.
+        casts::tell_apart(query);
         ControlFlow::Continue(())
     }
 

@@ -83,6 +83,14 @@ fn is_boolean(expr: &Expr) -> bool {
                 | BinaryOperator::LtEq
                 | BinaryOperator::Gt
                 | BinaryOperator::GtEq
+                | BinaryOperator::PGRegexMatch
+                | BinaryOperator::PGRegexIMatch
+                | BinaryOperator::PGRegexNotMatch
+                | BinaryOperator::PGRegexNotIMatch
+                | BinaryOperator::PGLikeMatch
+                | BinaryOperator::PGILikeMatch
+                | BinaryOperator::PGNotLikeMatch
+                | BinaryOperator::PGNotILikeMatch
         ),
         _ => false,
     }
