@@ -13,6 +13,7 @@ pub mod driver;
 pub mod machine;
 
 pub use driver::{Options, Registrar, serve, start};
+pub use machine::Online;
 
 #[cfg(test)]
 mod simulation;

@@ -9,9 +9,9 @@ use arrow::record_batch::RecordBatch;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use stillframe_protocol::{
-    Action, Activation, Changes, Command, CommandNumber, Epoch, Generation, Host, HostError,
-    HostId, Incarnation, Program, RelationId, Report, Retention, ScanPart, ScanRequest, Staging,
-    Step, TransactionId,
+    Action, Activation, Changes, Command, CommandNumber, Epoch, Filling, Generation, Host,
+    HostError, HostId, Incarnation, Program, RelationId, Report, Retention, ScanPart, ScanRequest,
+    Staging, Step, TransactionId,
 };
 
 use crate::{EngineError, HostOptions, LocalHost};
@@ -27,6 +27,7 @@ pub struct Cluster {
     next_number: CommandNumber,
     /// Where each host's next circuit is reached.
     exchange: Vec<(Generation, SocketAddr)>,
+    filling: Vec<Option<Filling>>,
     step: Option<Step>,
     retention: Retention,
     next_transaction: u128,
@@ -49,6 +50,7 @@ impl Cluster {
             workers,
             next_number: CommandNumber(0),
             exchange: Vec::new(),
+            filling: Vec::new(),
             step: None,
             retention: Retention::default(),
             next_transaction: 0,
@@ -110,6 +112,31 @@ impl Cluster {
         })
     }
 
+    /// The same, with steps that go on while what is new is filled.
+    pub fn replacement_online(&self, program: Program) -> Action {
+        Action::ReplaceOnline {
+            step: self.next_step(),
+            clock_us: 0,
+            generation: self.exchange[0].0,
+            program: Arc::new(program),
+            exchange: self.exchange.iter().map(|(_, address)| *address).collect(),
+        }
+    }
+
+    /// Lets what was filled be part of frames.
+    ///
+    /// # Errors
+    ///
+    /// A host's.
+    pub async fn cut_over(&mut self) -> Result<Step, HostError> {
+        self.execute(self.command(Action::Cutover { step: self.next_step(), clock_us: 0 })).await
+    }
+
+    /// How far each host has come with what is new, as of the last command.
+    pub fn filling(&self) -> &[Option<Filling>] {
+        &self.filling
+    }
+
     /// Replaces the circuit on all hosts.
     ///
     /// # Errors
@@ -145,6 +172,7 @@ impl Cluster {
             assert_eq!(report.step, Some(step), "a command makes its step");
         }
         self.exchange = reports.iter().map(|report| report.exchange).collect();
+        self.filling = reports.iter().map(|report| report.filling).collect();
         self.next_number = command.number.next();
         self.step = Some(step);
         Ok(step)

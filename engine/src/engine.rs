@@ -4,20 +4,25 @@
 //! of tokio. It is the only one that touches the circuit; everybody else sees frames.
 
 use std::any::Any;
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-use stillframe_protocol::{Action, Command, Generation, RelationId, Step, TransactionId};
+use stillframe_protocol::{
+    Action, Command, Filling, Generation, Program, RelationId, Step, TransactionId,
+};
 use tracing::{debug, error, warn};
+use uuid::Uuid;
 
 use crate::Functions;
-use crate::circuit::RelationOutput;
+use crate::circuit::{RelationOutput, TableInput};
 use crate::exchange::{Lost, NextExchange, Place};
 use crate::frames::{Frame, Relation};
 use crate::host::Shared;
-use crate::live::{Blueprint, LiveCircuit, Origin, Site};
+use crate::live::{Blueprint, Fill, LiveCircuit, Origin, Site};
 use crate::staging::{TableChanges, consolidate};
 use crate::state::{Done, Membership, TableFormat};
 
@@ -34,6 +39,8 @@ pub(crate) struct Engine {
     site: Site,
     next: NextExchange,
     live: Option<LiveCircuit>,
+    /// Relations of the circuit that are being filled, and not part of frames yet.
+    hidden: HashSet<RelationId>,
 }
 
 /// Why a command was not executed.
@@ -57,7 +64,7 @@ impl Engine {
         site: Site,
         next: NextExchange,
     ) -> Self {
-        Self { shared, functions, site, next, live: None }
+        Self { shared, functions, site, next, live: None, hidden: HashSet::new() }
     }
 
     /// Executes jobs until nobody can send any more.
@@ -97,92 +104,171 @@ impl Engine {
         let mut made = match &command.action {
             Action::Advance { step, transactions, .. } => self.advance(*step, transactions)?,
             Action::Replace { step, generation, program, exchange, .. } => {
-                let place = Place {
-                    epoch: membership.epoch,
-                    generation: *generation,
-                    host: membership.host,
-                    acceptors: exchange.clone(),
-                };
-                let blueprint = Blueprint {
-                    place,
-                    workers: membership.workers.clone(),
-                    program: Arc::clone(program),
-                    functions: self.functions.clone(),
-                    lost: self.lost(*generation),
-                };
+                let blueprint = self.blueprint(membership, *generation, program, exchange);
                 self.replace(*step, &blueprint)?
             }
-            Action::ReplaceOnline { .. } | Action::Pump { .. } | Action::Cutover { .. } => {
-                return Err(Failure::Refused("this engine replaces circuits at once".to_owned()));
+            Action::ReplaceOnline { step, generation, program, exchange, .. } => {
+                let blueprint = self.blueprint(membership, *generation, program, exchange);
+                self.replace_online(*step, &blueprint)?
+            }
+            Action::Pump { slices, .. } => {
+                self.live()?.pump(*slices).map_err(broken)?;
+                self.made(None)
+            }
+            Action::Cutover { step, .. } => {
+                self.live()?.cut_over().map_err(broken)?;
+                self.hidden.clear();
+                self.step(*step, None)?
             }
         };
         made.done.took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         Ok(made)
     }
 
+    fn live(&mut self) -> Result<&mut LiveCircuit, Failure> {
+        self.live.as_mut().ok_or_else(|| broken("there is no circuit"))
+    }
+
+    fn blueprint(
+        &self,
+        membership: &Membership,
+        generation: Generation,
+        program: &Arc<Program>,
+        exchange: &[SocketAddr],
+    ) -> Blueprint {
+        let place = Place {
+            epoch: membership.epoch,
+            generation,
+            host: membership.host,
+            acceptors: exchange.to_vec(),
+        };
+        Blueprint {
+            place,
+            workers: membership.workers.clone(),
+            program: Arc::clone(program),
+            functions: self.functions.clone(),
+            lost: self.lost(generation),
+        }
+    }
+
     /// Feeds what transactions have staged, and makes a step of it.
     fn advance(&mut self, step: Step, transactions: &[TransactionId]) -> Result<Made, Failure> {
         let staged = self.shared.update(|state| state.enter(transactions));
-        let live = self.live.as_mut().ok_or_else(|| broken("there is no circuit"))?;
+        let live = self.live()?;
         let inputs = live.inputs();
         let key_len = |relation, row: &crate::row::Row| {
             let input = inputs.get(&relation)?;
             let keyed = input.key_columns() > 0;
             keyed.then(|| input.codec().prefix_len(row.as_bytes(), input.key_columns()))
         };
+        let mut entered = 0;
         for TableChanges { relation, rows } in consolidate(staged, key_len).map_err(broken)? {
             match inputs.get(&relation) {
-                Some(input) => input.append(rows),
+                Some(input) => {
+                    entered += rows.len();
+                    input.append(rows);
+                }
                 None => warn!(%relation, %step, "changes of a table that is gone were dropped"),
             }
         }
+        live.record(entered);
+        self.step(step, None)
+    }
+
+    /// Makes a step of what has entered.
+    fn step(&mut self, step: Step, old: Option<&Frame>) -> Result<Made, Failure> {
+        let live = self.live()?;
         live.step().map_err(broken)?;
-        let frame = frame(step, live, None);
-        Ok(self.made(frame))
+        let filling = live.filling();
+        let frame = self.frame(step, old);
+        let mut made = self.made(Some(frame));
+        made.done.filling = filling;
+        Ok(made)
     }
 
     /// Puts a new circuit in the place of the old one.
     fn replace(&mut self, step: Step, blueprint: &Blueprint) -> Result<Made, Failure> {
         let started = Instant::now();
+        let (live, _) = self.start(blueprint, Fill::AtOnce)?;
+        let start_us = started.elapsed().as_micros();
+        let generation = live.generation();
+        self.shared.update(|state| state.enter_circuit(generation));
+        let old = self.shared.update(|state| state.newest());
+        let replaced = self.live.replace(live);
+        let made = self.step(step, old.as_deref())?;
+        let step_us = started.elapsed().as_micros() - start_us;
+        debug!(%step, %generation, start_us, step_us, "circuit was replaced");
+        Ok(Made { done: Done { tables: Some(self.tables()), ..made.done }, replaced })
+    }
+
+    /// Puts a new circuit in the place of the old one, in which all that there was goes on while
+    /// what is new is filled. If dbsp can't do that, the old one makes the step.
+    fn replace_online(&mut self, step: Step, blueprint: &Blueprint) -> Result<Made, Failure> {
+        let known: HashSet<_> = self.live()?.outputs().keys().copied().collect();
+        let is_known = |relation: &RelationId| known.contains(relation);
+        // What enters a new table meanwhile would be missing from what reads it.
+        if !blueprint.program.tables.iter().all(|table| is_known(&table.id)) {
+            return self.stay(step);
+        }
+        let (mut live, origin) = self.start(blueprint, Fill::Beside)?;
+        let origin = origin.ok_or_else(|| broken("a circuit has no checkpoint"))?;
+        let generation = live.generation();
+        self.shared.update(|state| state.enter_circuit(generation));
+        let begun = live.begin_filling(origin).map_err(broken)?;
+        if begun {
+            live.step().map_err(broken)?;
+        }
+        let moves = |relation: &RelationId| {
+            let output = live.outputs().get(relation);
+            output.is_some_and(|output| output.is_complete(live.workers()))
+        };
+        if !begun || !known.iter().all(moves) {
+            live.end(&mut self.site);
+            self.next = NextExchange::bind(generation).map_err(broken)?;
+            let old = self.live()?.generation();
+            self.shared.update(|state| state.enter_circuit(old));
+            return self.stay(step);
+        }
+        self.hidden = live.outputs().keys().copied().filter(|id| !is_known(id)).collect();
+        let filling = live.filling();
+        let replaced = self.live.replace(live);
+        let frame = self.frame(step, None);
+        let made = self.made(Some(frame));
+        Ok(Made { done: Done { tables: Some(self.tables()), filling, ..made.done }, replaced })
+    }
+
+    /// Makes the step of a replacement with the old circuit.
+    fn stay(&mut self, step: Step) -> Result<Made, Failure> {
+        let mut made = self.step(step, None)?;
+        made.done.filling = Some(Filling::Refused);
+        Ok(made)
+    }
+
+    /// Starts a new circuit from a checkpoint of the old one, if there is one: its name is returned.
+    fn start(
+        &mut self,
+        blueprint: &Blueprint,
+        fill: Fill,
+    ) -> Result<(LiveCircuit, Option<Uuid>), Failure> {
         let generation = blueprint.place.generation;
         self.check(blueprint)?;
         let origin = match &mut self.live {
+            Some(live) if live.filling().is_some() => {
+                return Err(refused("the circuit is still being filled"));
+            }
             Some(live) => live.checkpoint().map_err(broken)?,
             None => Origin::default(),
         };
-        let checkpointed = Instant::now();
-
         let after = NextExchange::bind(generation.next()).map_err(refused)?;
         let next = std::mem::replace(&mut self.next, after);
-        let mut live = match LiveCircuit::start(&mut self.site, blueprint, next, origin) {
-            Ok(live) => live,
+        let checkpoint = origin.checkpoint();
+        match LiveCircuit::start(&mut self.site, blueprint, next, origin, fill) {
+            Ok(live) => Ok((live, checkpoint)),
             Err(error) => {
                 self.next = NextExchange::bind(generation).map_err(broken)?;
-                return Err(refused(error));
+                Err(refused(error))
             }
-        };
-        let built = Instant::now();
-        self.shared.update(|state| state.enter_circuit(generation));
-
-        live.step().map_err(broken)?;
-        let old = self.shared.update(|state| state.newest());
-        let frame = frame(step, &live, old.as_deref());
-        debug!(
-            %step,
-            %generation,
-            checkpoint_us = (checkpointed - started).as_micros(),
-            start_us = (built - checkpointed).as_micros(),
-            step_us = built.elapsed().as_micros(),
-            "circuit was replaced"
-        );
-        let tables = live.inputs().iter().map(|(relation, input)| {
-            let codec = Arc::clone(input.codec());
-            (*relation, TableFormat { codec, key_columns: input.key_columns() })
-        });
-        let tables = tables.collect();
-        let replaced = self.live.replace(live);
-        let made = self.made(frame);
-        Ok(Made { done: Done { tables: Some(tables), ..made.done }, replaced })
+        }
     }
 
     /// Whether a replacement is meant for this host as it is.
@@ -204,33 +290,47 @@ impl Engine {
         Arc::new(move |host| shared.update(|state| state.lose(generation, host)))
     }
 
-    fn made(&self, frame: Frame) -> Made {
-        let done = Done { frame, tables: None, took_us: 0, exchange: self.next.reported() };
-        Made { done, replaced: None }
+    /// How rows of each table are staged.
+    fn tables(&self) -> HashMap<RelationId, TableFormat> {
+        let inputs = self.live.iter().flat_map(|live| live.inputs());
+        let format = |(relation, input): (&RelationId, &TableInput)| {
+            let codec = Arc::clone(input.codec());
+            (*relation, TableFormat { codec, key_columns: input.key_columns() })
+        };
+        inputs.map(format).collect()
     }
-}
 
-/// The frame of the step that a circuit has just made.
-///
-/// After a replacement, what the new circuit has taken over and did not have to compute is what it
-/// was in the old frame.
-///
-/// # Panics
-///
-/// If something is missing: a frame is complete, with all relations and all workers.
-fn frame(step: Step, live: &LiveCircuit, old: Option<&Frame>) -> Frame {
-    let shard = |relation: &RelationId, output: &RelationOutput, worker| {
-        let inherited = || old?.relations.get(relation)?.shards.get(worker).cloned();
-        output.shard(worker).or_else(inherited).unwrap_or_else(|| {
-            panic!("a frame is complete: relation {relation}, worker {worker}, step {step}")
-        })
-    };
-    let relations = live.outputs().iter().map(|(relation, output)| {
-        let shards = (0..live.workers()).map(|worker| shard(relation, output, worker)).collect();
-        let codec = Arc::clone(output.codec());
-        (*relation, Relation { codec, key_columns: output.key_columns(), shards })
-    });
-    Frame { step, relations: relations.collect() }
+    fn made(&self, frame: Option<Frame>) -> Made {
+        let filling = self.live.as_ref().and_then(LiveCircuit::filling);
+        let exchange = self.next.reported();
+        Made { done: Done { frame, tables: None, took_us: 0, exchange, filling }, replaced: None }
+    }
+
+    /// The frame of the step that the circuit has just made, without what is still being filled.
+    ///
+    /// After a replacement, what the new circuit has taken over and did not have to compute is what
+    /// it was in the old frame.
+    ///
+    /// # Panics
+    ///
+    /// If something is missing: a frame is complete, with all relations and all workers.
+    fn frame(&self, step: Step, old: Option<&Frame>) -> Frame {
+        let live = self.live.as_ref().expect("a circuit has made the step");
+        let shard = |relation: &RelationId, output: &RelationOutput, worker| {
+            let inherited = || old?.relations.get(relation)?.shards.get(worker).cloned();
+            output.shard(worker).or_else(inherited).unwrap_or_else(|| {
+                panic!("a frame is complete: relation {relation}, worker {worker}, step {step}")
+            })
+        };
+        let shown = live.outputs().iter().filter(|(relation, _)| !self.hidden.contains(relation));
+        let relations = shown.map(|(relation, output)| {
+            let shards =
+                (0..live.workers()).map(|worker| shard(relation, output, worker)).collect();
+            let codec = Arc::clone(output.codec());
+            (*relation, Relation { codec, key_columns: output.key_columns(), shards })
+        });
+        Frame { step, relations: relations.collect() }
+    }
 }
 
 fn broken(reason: impl ToString) -> Failure {

@@ -4,6 +4,8 @@
 //! ([`LiveCircuit::checkpoint`]), starts the new one from it while the old one is still there
 //! ([`LiveCircuit::start`]: whatever is wrong with the new program shows here, and nothing is
 //! lost), and ends the old one when the new one has made its first step ([`LiveCircuit::end`]).
+//! What is new in it is filled from the state of what was there: either in that first step, or
+//! beside the steps that the rest of it goes on making ([`Fill`]).
 //!
 //! For the engine's thread alone: dbsp must not be dropped inside of tokio.
 
@@ -13,15 +15,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dbsp::circuit::{
-    CircuitConfig, CircuitStorageConfig, Layout, Mode, StorageConfig, StorageOptions,
+    CircuitConfig, CircuitStorageConfig, ConcurrentRestoreOutcome, Layout, Mode, StorageConfig,
+    StorageOptions,
 };
 use dbsp::storage::backend::{StorageBackend, StoragePath};
 use dbsp::{DBSPHandle, Runtime};
 use feldera_storage::tokio::TOKIO;
 use feldera_types::checkpoint::CheckpointMetadata;
 use feldera_types::config::StorageCompression;
-use stillframe_protocol::{Program, RelationId};
-use tracing::warn;
+use stillframe_protocol::{Filling, Generation, Program, RelationId};
+use tracing::{info, warn};
+use uuid::Uuid;
 
 use crate::circuit::{Circuit, RelationOutput, TableInput, construct};
 use crate::exchange::{Descriptors, Lent, Lost, NextExchange, Place, Tunnel};
@@ -38,6 +42,30 @@ const CHECKPOINTS_FILE: &str = "checkpoints.feldera";
 pub(crate) struct Origin {
     storage: MemoryStorage,
     checkpoint: Option<CheckpointMetadata>,
+}
+
+impl Origin {
+    /// The checkpoint's name.
+    pub(crate) fn checkpoint(&self) -> Option<Uuid> {
+        self.checkpoint.as_ref().map(|checkpoint| checkpoint.uuid)
+    }
+}
+
+/// When what is new in a circuit is filled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// In the first step.
+    AtOnce,
+    /// Beside the steps of what was there before: see [`LiveCircuit::pump`].
+    Beside,
+}
+
+/// What is new in a circuit and being filled.
+struct Growth {
+    /// Whether all that there was at the checkpoint is filled in.
+    filled: bool,
+    /// Changes made since, which are filled in last.
+    recorded: u64,
 }
 
 /// Where circuits run.
@@ -61,12 +89,14 @@ pub(crate) struct Blueprint {
 
 /// A circuit that runs.
 pub(crate) struct LiveCircuit {
+    generation: Generation,
     handle: DBSPHandle,
     circuit: Circuit,
     workers: usize,
     storage: MemoryStorage,
     directory: PathBuf,
     link: Option<Link>,
+    growth: Option<Growth>,
 }
 
 /// What a circuit needs to reach other hosts.
@@ -86,6 +116,7 @@ impl LiveCircuit {
         blueprint: &Blueprint,
         next: NextExchange,
         origin: Origin,
+        fill: Fill,
     ) -> Result<Self, EngineError> {
         let Blueprint { place, workers, program, functions, .. } = blueprint;
         let directory = site.directory.join(format!("circuit-{}", place.generation));
@@ -104,7 +135,7 @@ impl LiveCircuit {
             // Steps are several times cheaper, and a circuit can be closed, without it.
             .with_streaming_exchange(false)
             .with_allow_input_during_commit(false)
-            .with_storage(Some(storage_config(&directory, local_workers, &origin)));
+            .with_storage(Some(storage_config(&directory, local_workers, &origin, fill)));
 
         let (program, functions) = (Arc::clone(program), functions.clone());
         let built = Runtime::init_circuit(config, move |circuit| {
@@ -112,12 +143,14 @@ impl LiveCircuit {
         });
         match built {
             Ok((handle, circuit)) => Ok(Self {
+                generation: place.generation,
                 handle,
                 circuit,
                 workers: local_workers,
                 storage: origin.storage,
                 directory,
                 link,
+                growth: None,
             }),
             Err(error) => {
                 if let Some(link) = link {
@@ -158,6 +191,78 @@ impl LiveCircuit {
         // transaction isn't committed before all workers of all hosts have replayed everything.
         assert!(!self.handle.bootstrap_in_progress(), "a bootstrap ends with its transaction");
         Ok(())
+    }
+
+    /// Begins to fill what is new beside the steps, in a circuit that was started
+    /// [`Fill::Beside`]s. False if dbsp can't do that: then this circuit is of no use.
+    ///
+    /// # Errors
+    ///
+    /// The circuit can't be used any more.
+    pub(crate) fn begin_filling(&mut self, origin: Uuid) -> Result<bool, EngineError> {
+        let filled = match self.handle.start_concurrent_bootstrap(origin.to_string().into())? {
+            ConcurrentRestoreOutcome::UpToDate => true,
+            ConcurrentRestoreOutcome::Concurrent(_) => false,
+            ConcurrentRestoreOutcome::FellBack { reason, .. } => {
+                info!(reason, "new relations can't be filled beside the old ones");
+                return Ok(false);
+            }
+        };
+        self.growth = Some(Growth { filled, recorded: 0 });
+        Ok(true)
+    }
+
+    /// How far what is new is filled; none if nothing is new.
+    pub(crate) fn filling(&self) -> Option<Filling> {
+        self.growth.as_ref().map(|&Growth { filled, recorded }| {
+            if filled { Filling::Done { recorded } } else { Filling::Goes { recorded } }
+        })
+    }
+
+    /// Notes that so many changes enter the next step.
+    pub(crate) fn record(&mut self, changes: usize) {
+        if let Some(growth) = &mut self.growth {
+            growth.recorded += changes as u64;
+        }
+    }
+
+    /// Fills by so many slices of work, together with all hosts.
+    ///
+    /// # Errors
+    ///
+    /// The circuit can't be used any more.
+    pub(crate) fn pump(&mut self, slices: u32) -> Result<(), EngineError> {
+        let Some(growth) = &mut self.growth else { return Ok(()) };
+        for _ in 0..slices {
+            if growth.filled {
+                break;
+            }
+            // The transaction that fills is committed on all hosts at once.
+            growth.filled = self.handle.step_bootstrap_circuit()?;
+        }
+        Ok(())
+    }
+
+    /// Lets what is new catch up with the steps made meanwhile. From the next step on it is like
+    /// everything else.
+    ///
+    /// # Errors
+    ///
+    /// The circuit can't be used any more.
+    pub(crate) fn cut_over(&mut self) -> Result<(), EngineError> {
+        self.growth = None;
+        if self.handle.concurrent_bootstrap_info().is_none() {
+            return Ok(());
+        }
+        self.handle.sync_concurrent_bootstrap()?;
+        while !self.handle.step_bootstrap_circuit()? {}
+        self.handle.complete_concurrent_bootstrap()?;
+        Ok(())
+    }
+
+    /// The circuit's number.
+    pub(crate) fn generation(&self) -> Generation {
+        self.generation
     }
 
     /// Takes a checkpoint of the last step for the next circuit to start from.
@@ -206,7 +311,12 @@ fn linked(
     Ok((CircuitConfig::from(layout).with_exchange_listener(listener), Link { tunnel, lent }))
 }
 
-fn storage_config(directory: &Path, workers: usize, origin: &Origin) -> CircuitStorageConfig {
+fn storage_config(
+    directory: &Path,
+    workers: usize,
+    origin: &Origin,
+    fill: Fill,
+) -> CircuitStorageConfig {
     CircuitStorageConfig {
         config: StorageConfig {
             path: directory.to_string_lossy().into_owned(),
@@ -221,8 +331,8 @@ fn storage_config(directory: &Path, workers: usize, origin: &Origin) -> CircuitS
             ..StorageOptions::default()
         },
         backend: Arc::new(origin.storage.clone()),
-        init_checkpoint: origin.checkpoint.as_ref().map(|checkpoint| checkpoint.uuid),
-        defer_restore: false,
+        init_checkpoint: origin.checkpoint(),
+        defer_restore: fill == Fill::Beside,
     }
 }
 

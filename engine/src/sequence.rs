@@ -107,7 +107,9 @@ impl Sequence {
             None if step == Step(0) && matches!(command.action, Action::Replace { .. }) => Ok(()),
             None => Err(OutOfSequence::NoCircuit),
             Some(last) => {
-                let expected = last.action.step().next();
+                let newest = last.action.step();
+                let makes_step = command.action.makes_step();
+                let expected = if makes_step { newest.next() } else { newest };
                 let number = command.number;
                 (step == expected).then_some(()).ok_or(OutOfSequence::WrongStep {
                     number,

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use stillframe_protocol::{
-    Activation, Command, CommandNumber, Epoch, Generation, HostError, HostId, RelationId, Report,
-    Retention, Step, TransactionId,
+    Activation, Command, CommandNumber, Epoch, Filling, Generation, HostError, HostId, RelationId,
+    Report, Retention, Step, TransactionId,
 };
 
 use crate::frames::{Frame, Frames};
@@ -47,11 +47,14 @@ pub(crate) struct TableFormat {
 
 /// What a command has made.
 pub(crate) struct Done {
-    pub(crate) frame: Frame,
+    /// The frame of its step, if it made one.
+    pub(crate) frame: Option<Frame>,
     /// The tables from this step on, if the circuit was replaced.
     pub(crate) tables: Option<HashMap<RelationId, TableFormat>>,
     pub(crate) took_us: u64,
     pub(crate) exchange: (Generation, SocketAddr),
+    /// How far what is new in the circuit is filled.
+    pub(crate) filling: Option<Filling>,
 }
 
 /// Everything a host knows.
@@ -64,6 +67,7 @@ pub(crate) struct State {
     done: Option<CommandNumber>,
     took_us: u64,
     exchange: (Generation, SocketAddr),
+    filling: Option<Filling>,
     /// The circuit that makes the steps.
     circuit: Option<Generation>,
     /// A host that can't take part in its steps any more.
@@ -94,6 +98,7 @@ impl State {
             done: None,
             took_us: 0,
             exchange,
+            filling: None,
             circuit: None,
             lost: None,
             staging: StagingArea::default(),
@@ -181,7 +186,10 @@ impl State {
         self.done = Some(command.number);
         self.took_us = done.took_us;
         self.exchange = done.exchange;
-        self.frames.publish(done.frame);
+        self.filling = done.filling;
+        if let Some(frame) = done.frame {
+            self.frames.publish(frame);
+        }
         if let Some(tables) = done.tables {
             self.tables = tables;
         }
@@ -309,7 +317,7 @@ impl State {
             step: self.frames.newest().map(|frame| frame.step),
             exchange: self.exchange,
             took_us: self.took_us,
-            filling: None,
+            filling: self.filling,
         }
     }
 }

@@ -59,7 +59,8 @@ impl Database {
             .map(|_| LocalHost::start(host_options.clone()))
             .collect::<Result<Vec<_>, _>>()?;
         let faces: Vec<_> = hosts.iter().map(|host| Arc::clone(host) as Arc<dyn Host>).collect();
-        let options = coordinator::Options { workers, ..coordinator::Options::default() };
+        let online = Some(coordinator::Online::default());
+        let options = coordinator::Options { workers, online, ..coordinator::Options::default() };
         let coordinator = coordinator::start(options, faces.clone());
         let front = sql::Database::new(Arc::clone(&coordinator), faces, workers);
         let explained = functions.clone();

@@ -44,6 +44,11 @@ impl RelationOutput {
         self.key_columns
     }
 
+    /// Whether each of the host's workers has its part.
+    pub fn is_complete(&self, workers: usize) -> bool {
+        (0..workers).all(|worker| self.rows.get(worker).is_some())
+    }
+
     /// The part of the relation that one of the host's workers (from 0) holds after the last step.
     /// None before the first step of the circuit.
     pub fn shard(&self, worker: usize) -> Option<ShardSnapshot> {

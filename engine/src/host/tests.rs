@@ -1,6 +1,7 @@
 //! Whole hosts, driven through the protocol alone.
 
 mod frames;
+mod online;
 mod replacement;
 mod requests;
 mod scans;

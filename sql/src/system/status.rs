@@ -1,4 +1,4 @@
-//! `stillframe.hosts`, `workers`, `steps`, `leases` and `views`: what the cluster does.
+//! `stillframe.hosts`, `workers`, `steps`, `leases`, `views` and `jobs`: what the cluster does.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use datafusion::catalog::{MemTable, Session, TableProvider};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use stillframe_protocol::{RelationId, RelationStatistics, Statistics};
+use stillframe_protocol::{JobKind, JobPhase, RelationId, RelationStatistics, Statistics};
 
 use super::table::{Cell, SystemTable, schema};
 use crate::query::QueryContext;
@@ -24,6 +24,7 @@ enum Kind {
     Steps,
     Leases,
     Views,
+    Jobs,
 }
 
 impl Kind {
@@ -66,6 +67,15 @@ impl Kind {
                 ("sqlstate", Type::Text),
                 ("error", Type::Text),
             ],
+            Self::Jobs => vec![
+                ("job", Type::BigInt),
+                ("kind", Type::Text),
+                ("relations", Type::Integer),
+                ("phase", Type::Text),
+                ("pumps", Type::BigInt),
+                ("hosts_done", Type::Integer),
+                ("recorded", Type::BigInt),
+            ],
         }
     }
 }
@@ -78,6 +88,7 @@ pub(super) fn table(context: &QueryContext, name: &str) -> Option<Arc<dyn TableP
         "steps" => Kind::Steps,
         "leases" => Kind::Leases,
         "views" => Kind::Views,
+        "jobs" => Kind::Jobs,
         _ => return None,
     };
     let catalog = Arc::clone(&context.catalog);
@@ -128,6 +139,7 @@ impl StatusTable {
             Kind::Steps => self.steps().await,
             Kind::Leases => self.leases().await,
             Kind::Views => self.views().await,
+            Kind::Jobs => self.jobs().await,
         }
     }
 
@@ -192,6 +204,36 @@ impl StatusTable {
                 lease.step.0.into(),
                 lease.age_ms.into(),
                 lease.expires_in_ms.into(),
+            ]
+        });
+        Ok(rows.collect())
+    }
+
+    async fn jobs(&self) -> Result<Vec<Vec<Cell>>, Error> {
+        let status = self.frame.database().coordinator.status().await?;
+        let rows = status.jobs.iter().map(|job| {
+            let kind = match job.kind {
+                JobKind::Describe => "describe",
+                JobKind::Create => "create",
+                JobKind::Drop => "drop",
+                JobKind::Exchange => "exchange",
+            };
+            let (phase, progress) = match job.phase {
+                JobPhase::Waits => ("waits", None),
+                JobPhase::Replaces => ("replaces", None),
+                JobPhase::Fills { pumps, hosts_done, recorded } => {
+                    ("fills", Some((pumps, hosts_done, recorded)))
+                }
+                JobPhase::CutsOver => ("cuts over", None),
+            };
+            vec![
+                job.id.0.into(),
+                kind.into(),
+                Cell::Integer(job.relations.len() as i64),
+                phase.into(),
+                progress.map(|(pumps, ..)| pumps).into(),
+                progress.map(|(_, hosts_done, _)| hosts_done).into(),
+                progress.map(|(.., recorded)| recorded).into(),
             ]
         });
         Ok(rows.collect())

@@ -18,11 +18,11 @@ use super::world::*;
 use crate::cluster::{Cluster, EPOCH};
 use crate::{Functions, HostOptions};
 
-const TOTALS: RelationId = RelationId(10);
-const LATER: RelationId = RelationId(11);
-const QUOTIENTS: RelationId = RelationId(12);
+pub(super) const TOTALS: RelationId = RelationId(10);
+pub(super) const LATER: RelationId = RelationId(11);
+pub(super) const QUOTIENTS: RelationId = RelationId(12);
 const LARGE_QUOTIENTS: RelationId = RelationId(13);
-const MEETINGS: RelationId = RelationId(14);
+pub(super) const MEETINGS: RelationId = RelationId(14);
 
 fn schema(columns: &[(&str, DataType)]) -> SchemaRef {
     let field = |(name, data_type): &(&str, DataType)| Field::new(*name, data_type.clone(), true);
@@ -42,7 +42,7 @@ fn compared(operator: BinaryOperator, column: usize, value: i64) -> Expression {
 }
 
 /// `SELECT owner, count(*), sum(balance) FROM accounts WHERE balance >= least GROUP BY owner`
-fn totals(id: RelationId, least: i64) -> View {
+pub(super) fn totals(id: RelationId, least: i64) -> View {
     let input = Arc::new(Plan::Filter {
         input: stored(ACCOUNTS, accounts_schema()),
         predicate: compared(BinaryOperator::GreaterOrEqual, 2, least),
@@ -65,7 +65,7 @@ fn totals(id: RelationId, least: i64) -> View {
 }
 
 /// `SELECT * FROM accounts JOIN log ON accounts.id = log.id AND accounts.balance > least`
-fn meetings(id: RelationId, least: i64) -> View {
+pub(super) fn meetings(id: RelationId, least: i64) -> View {
     let both = [accounts_schema().fields().to_vec(), log_schema().fields().to_vec()].concat();
     let plan = Plan::Join {
         left: stored(ACCOUNTS, accounts_schema()),
@@ -82,7 +82,7 @@ fn quotients_schema() -> SchemaRef {
 }
 
 /// `SELECT id, 1000 / balance FROM accounts`
-fn quotients() -> View {
+pub(super) fn quotients() -> View {
     let quotient = Expression::Binary {
         operator: BinaryOperator::Divide,
         left: Box::new(Expression::Literal(Literal::Int64(1000))),
@@ -105,17 +105,17 @@ fn large_quotients() -> View {
     View { id: LARGE_QUOTIENTS, plan: Arc::new(plan) }
 }
 
-fn program(views: &[View]) -> Program {
+pub(super) fn program(views: &[View]) -> Program {
     Program { tables: tables(), views: views.to_vec() }
 }
 
 /// All rows of a view with so many columns at the last step.
-async fn view(cluster: &Cluster, id: RelationId, columns: usize) -> Vec<String> {
+pub(super) async fn view(cluster: &Cluster, id: RelationId, columns: usize) -> Vec<String> {
     rows(cluster, &cluster.request(id, columns)).await
 }
 
 /// The errors of a view on all hosts at a step, each once.
-async fn errors(cluster: &Cluster, id: RelationId, step: Step) -> Vec<String> {
+pub(super) async fn errors(cluster: &Cluster, id: RelationId, step: Step) -> Vec<String> {
     let mut all = Vec::new();
     for host in cluster.hosts() {
         let errors = host.view_errors(EPOCH, step, id).await.unwrap();
