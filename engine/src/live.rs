@@ -142,16 +142,22 @@ impl LiveCircuit {
             Ok(construct(circuit, &program, &functions)?)
         });
         match built {
-            Ok((handle, circuit)) => Ok(Self {
-                generation: place.generation,
-                handle,
-                circuit,
-                workers: local_workers,
-                storage: origin.storage,
-                directory,
-                link,
-                growth: None,
-            }),
+            Ok((handle, circuit)) => {
+                let live = Self {
+                    generation: place.generation,
+                    handle,
+                    circuit,
+                    workers: local_workers,
+                    storage: origin.storage,
+                    directory,
+                    link,
+                    growth: None,
+                };
+                if fill == Fill::AtOnce {
+                    live.admit_peers();
+                }
+                Ok(live)
+            }
             Err(error) => {
                 if let Some(link) = link {
                     site.descriptors.forget(&link.lent);
@@ -200,7 +206,9 @@ impl LiveCircuit {
     ///
     /// The circuit can't be used any more.
     pub(crate) fn begin_filling(&mut self, origin: Uuid) -> Result<bool, EngineError> {
-        let filled = match self.handle.start_concurrent_bootstrap(origin.to_string().into())? {
+        let outcome = self.handle.start_concurrent_bootstrap(origin.to_string().into())?;
+        self.admit_peers();
+        let filled = match outcome {
             ConcurrentRestoreOutcome::UpToDate => true,
             ConcurrentRestoreOutcome::Concurrent(_) => false,
             ConcurrentRestoreOutcome::FellBack { reason, .. } => {
@@ -210,6 +218,13 @@ impl LiveCircuit {
         };
         self.growth = Some(Growth { filled, recorded: 0 });
         Ok(true)
+    }
+
+    /// Listens to what peers have sent: all that they may send to is built.
+    fn admit_peers(&self) {
+        if let Some(link) = &self.link {
+            link.tunnel.admit();
+        }
     }
 
     /// How far what is new is filled; none if nothing is new.

@@ -30,6 +30,7 @@ const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Tunnel {
     runtime: Handle,
+    admit: watch::Sender<bool>,
     close: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
@@ -58,11 +59,12 @@ impl Tunnel {
         let listener = StdListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let local = listener.local_addr()?;
         let (close, closed) = watch::channel(false);
-        let mut tunnel = Self { runtime: runtime.clone(), close, tasks: JoinSet::new() };
+        let (admit, admitted) = watch::channel(false);
+        let mut tunnel = Self { runtime: runtime.clone(), admit, close, tasks: JoinSet::new() };
 
         let expected = place.clone();
         tunnel.serve(next.acceptor, &closed, move |stream, stopped| {
-            accept(stream, expected.clone(), local, stopped)
+            accept(stream, expected.clone(), local, admitted.clone(), stopped)
         })?;
 
         let mut addresses = Vec::with_capacity(place.acceptors.len());
@@ -87,10 +89,16 @@ impl Tunnel {
         Ok((tunnel, Ends { listener, addresses }))
     }
 
+    /// Lets through to dbsp what peers have sent. Not before this host's part of the circuit is
+    /// built: dbsp loses messages for operators that it doesn't know yet.
+    pub(crate) fn admit(&self) {
+        self.admit.send_replace(true);
+    }
+
     /// Closes every socket; returns when it is done. To be called by a plain thread, when dbsp
     /// needs the tunnel no more.
     pub(crate) fn close(self) {
-        let Self { runtime, close, mut tasks } = self;
+        let Self { runtime, close, mut tasks, .. } = self;
         close.send_replace(true);
         runtime.block_on(async { while tasks.join_next().await.is_some() {} });
     }
@@ -171,6 +179,7 @@ async fn accept(
     mut peer: TcpStream,
     place: Place,
     dbsp: SocketAddr,
+    mut admitted: watch::Receiver<bool>,
     mut stopped: Stopped,
 ) -> io::Result<()> {
     peer.set_nodelay(true)?;
@@ -188,6 +197,11 @@ async fn accept(
     if hello.is_none() {
         warn!(epoch = %place.epoch, host = %place.host, "exchange connection was refused");
         return Ok(());
+    }
+    tokio::select! {
+        // A sender that is gone has closed the tunnel.
+        _ = admitted.wait_for(|admitted| *admitted) => {}
+        () = stopped.wait() => return Ok(()),
     }
     let mut dbsp = TcpStream::connect(dbsp).await?;
     dbsp.set_nodelay(true)?;
@@ -351,6 +365,7 @@ mod tests {
                 acceptors: acceptors.clone(),
             };
             let (tunnel, end) = Tunnel::open(runtime.handle(), next, &place, &tell).unwrap();
+            tunnel.admit();
             tunnels.push(tunnel);
             ends.push(end);
         }
@@ -385,6 +400,32 @@ mod tests {
 
         drop(server);
         assert_eq!(client.read(&mut bytes).unwrap(), 0, "the end is carried too");
+    }
+
+    #[test]
+    fn nothing_comes_through_before_it_is_admitted() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let next: Vec<_> = (0..2).map(|_| NextExchange::bind(Generation(1)).unwrap()).collect();
+        let acceptors: Vec<_> = next.iter().map(|next| next.reported().1).collect();
+        let lost: Lost = Arc::new(|host| panic!("host {host} is there"));
+        let mut opened = next.into_iter().zip(0..).map(|(next, host)| {
+            let (epoch, generation, acceptors) = (Epoch(1), Generation(1), acceptors.clone());
+            let place = Place { epoch, generation, host: HostId(host), acceptors };
+            Tunnel::open(runtime.handle(), next, &place, &lost).unwrap()
+        });
+        let ((first, from), (second, to)) = (opened.next().unwrap(), opened.next().unwrap());
+        let mut client = connect(from.addresses[1]);
+        client.write_all(b"early").unwrap();
+        to.listener.set_nonblocking(true).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(to.listener.accept().is_err(), "dbsp was reached");
+        to.listener.set_nonblocking(false).unwrap();
+        second.admit();
+        let mut bytes = [0; 5];
+        accept_at(&to.listener).read_exact(&mut bytes).unwrap();
+        assert_eq!(&bytes, b"early");
+        first.close();
+        second.close();
     }
 
     #[test]
