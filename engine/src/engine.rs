@@ -116,7 +116,9 @@ impl Engine {
                 self.made(None)
             }
             Action::Cutover { step, .. } => {
-                self.live()?.cut_over().map_err(broken)?;
+                if !self.live()?.end_filling() {
+                    return Err(refused("there is more to fill before the cutover"));
+                }
                 self.hidden.clear();
                 self.step(*step, None)?
             }

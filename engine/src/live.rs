@@ -62,9 +62,9 @@ pub(crate) enum Fill {
 
 /// What is new in a circuit and being filled.
 struct Growth {
-    /// Whether all that there was at the checkpoint is filled in.
+    /// Whether nothing of it is missing.
     filled: bool,
-    /// Changes made since, which are filled in last.
+    /// Changes made since the checkpoint, which are filled in last.
     recorded: u64,
 }
 
@@ -236,12 +236,19 @@ impl LiveCircuit {
 
     /// Notes that so many changes enter the next step.
     pub(crate) fn record(&mut self, changes: usize) {
-        if let Some(growth) = &mut self.growth {
+        if let Some(growth) = &mut self.growth
+            && !growth.filled
+        {
             growth.recorded += changes as u64;
         }
     }
 
-    /// Fills by so many slices of work, together with all hosts.
+    /// Fills by so many slices of work, together with all hosts. When all that there was is filled
+    /// in, what is new catches up with the steps made meanwhile and is like everything else from
+    /// then on.
+    ///
+    /// That this is no part of the step that shows it is for the hosts' sake: each has new operators
+    /// for it, to which others must not send before it has them.
     ///
     /// # Errors
     ///
@@ -252,27 +259,21 @@ impl LiveCircuit {
             if growth.filled {
                 break;
             }
-            // The transaction that fills is committed on all hosts at once.
+            // True on all hosts at once: they agree on it when they commit.
             growth.filled = self.handle.step_bootstrap_circuit()?;
+            if growth.filled {
+                self.handle.sync_concurrent_bootstrap()?;
+                while !self.handle.step_bootstrap_circuit()? {}
+                self.handle.complete_concurrent_bootstrap()?;
+                growth.recorded = 0;
+            }
         }
         Ok(())
     }
 
-    /// Lets what is new catch up with the steps made meanwhile. From the next step on it is like
-    /// everything else.
-    ///
-    /// # Errors
-    ///
-    /// The circuit can't be used any more.
-    pub(crate) fn cut_over(&mut self) -> Result<(), EngineError> {
-        self.growth = None;
-        if self.handle.concurrent_bootstrap_info().is_none() {
-            return Ok(());
-        }
-        self.handle.sync_concurrent_bootstrap()?;
-        while !self.handle.step_bootstrap_circuit()? {}
-        self.handle.complete_concurrent_bootstrap()?;
-        Ok(())
+    /// Notes that what is new is shown; it must be filled.
+    pub(crate) fn end_filling(&mut self) -> bool {
+        self.growth.take().is_some_and(|growth| growth.filled)
     }
 
     /// The circuit's number.

@@ -51,7 +51,7 @@ pub struct Command {
 /// Advance        step 8   the relations there were move; what is new has to catch up later
 /// Pump                    fills what is new by a bounded amount; no step
 /// Advance        step 9   ..and so on, until every host reports that all is filled
-/// Cutover        step 10  what is new catches up, and can be read from here on
+/// Cutover        step 10  what is new can be read from here on
 /// ```
 ///
 /// A host that can't fill what is new while the relations there were go on says so in its report of
@@ -98,7 +98,8 @@ pub enum Action {
         /// Where each host's part of the new circuit is reached, by place.
         exchange: Vec<SocketAddr>,
     },
-    /// Go on with filling what is new, by so much; on a host that has filled everything, take part
+    /// Go on with filling what is new, by so much, the last time until it has caught up with the
+    /// steps made meanwhile; on a host that has filled everything, take part
     /// for the sake of the others. Legal while something is being filled.
     Pump {
         /// The newest step, which this leaves as it is.
@@ -109,8 +110,7 @@ pub enum Action {
         /// it takes, so that it should be some milliseconds.
         slices: u32,
     },
-    /// Have what was filled catch up with the steps made meanwhile, and publish the frame of
-    /// everything. Legal when every host has reported that all is filled.
+    /// Publish the frame of everything, also of what was filled. Legal when every host has reported that all is filled.
     Cutover {
         /// The step that this makes.
         step: Step,
@@ -155,10 +155,10 @@ pub enum Filling {
     Refused,
     /// There is more to fill.
     Goes {
-        /// So many changes were made meanwhile, which the cutover has to catch up with.
+        /// So many changes were made meanwhile, which the last pump has to catch up with.
         recorded: u64,
     },
-    /// All that was there when the circuit was replaced is filled.
+    /// All is filled.
     Done {
         /// As while it goes on.
         recorded: u64,
