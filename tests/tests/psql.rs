@@ -15,6 +15,7 @@ fn main() -> ExitCode {
         vec![
             // First, since it shows the number of a step.
             ("the_session_of_the_readme", the_session_of_the_readme),
+            ("the_examples_of_the_sql_reference", the_examples_of_the_sql_reference),
             ("catalog", |server| compare(server, "catalog")),
             ("session", |server| compare(server, "session")),
         ],
@@ -31,15 +32,26 @@ fn compare(server: &Server, name: &str) {
 
 /// The README promises that this works as it stands there.
 fn the_session_of_the_readme(server: &Server) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("README.md");
-    let readme = fs::read_to_string(path).expect("a readable README");
-    let (_, session) = readme.split_once("```sql\n").expect("a session in the README");
-    let (session, _) = session.split_once("```").expect("an end of the session");
-    let commands = tempfile::NamedTempFile::new().expect("a temporary file");
     // What it leaves behind is of no use to the others.
-    fs::write(&commands, format!("{session}\ndrop table account cascade;\n"))
-        .expect("it is written");
-    check(server, "readme", commands.path());
+    examples(server, "README.md", "readme", "drop table account cascade;\n");
+}
+
+fn the_examples_of_the_sql_reference(server: &Server) {
+    examples(server, "docs/sql-reference.md", "sql-reference", "");
+}
+
+/// Runs all that a document shows as SQL, from top to bottom, and then `last`.
+fn examples(server: &Server, document: &str, name: &str, last: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder above the tests");
+    let text = fs::read_to_string(root.join(document)).expect("a readable document");
+    let blocks = text.split("```sql\n").skip(1);
+    let blocks = blocks.map(|rest| rest.split_once("```").expect("an end of the block").0);
+    let mut session: Vec<_> = blocks.collect();
+    assert!(!session.is_empty(), "{document} has no examples");
+    session.push(last);
+    let commands = tempfile::NamedTempFile::new().expect("a temporary file");
+    fs::write(&commands, session.join("\n")).expect("it is written");
+    check(server, name, commands.path());
 }
 
 fn check(server: &Server, name: &str, commands: &Path) {
