@@ -103,6 +103,12 @@ pub enum ServeError {
     /// The coordinator's address isn't one.
     #[error("the coordinator's address {0} is none: {1}")]
     Coordinator(String, #[source] io::Error),
+    /// What goes between them could be read and changed on the way.
+    #[error(
+        "cannot use the coordinator {0}: there is no TLS between processes yet, so it must be a \
+         loopback address"
+    )]
+    CoordinatorNotLoopback(String),
     /// The coordinator doesn't want this host.
     #[error("the coordinator has refused this host: {0}")]
     Refused(String),

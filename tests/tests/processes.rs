@@ -96,7 +96,11 @@ async fn a_killed_host_is_an_error_and_then_a_new_epoch() {
         }
     };
     let writes = async { answered(&writer, "UPDATE t SET b = b + 1").await };
-    let (wrote, ()) = tokio::join!(writes, reads);
+    let (inserter, definer) = (cluster.connect().await, cluster.connect().await);
+    let inserts = async { answered(&inserter, "INSERT INTO t VALUES (1000, 0)").await };
+    let defines = async { answered(&definer, "CREATE TABLE u (a int)").await };
+    let (wrote, (), inserted, defined) = tokio::join!(writes, reads, inserts, defines);
+    assert!(!inserted && !defined, "there is no step without all hosts");
     assert!(!wrote, "a part of the table is gone");
 
     cluster.add_host();

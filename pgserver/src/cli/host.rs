@@ -71,5 +71,9 @@ impl RunHost {
 fn resolve(address: &str) -> Result<SocketAddr, ServeError> {
     let failed = |error| ServeError::Coordinator(address.to_owned(), error);
     let resolved = address.to_socket_addrs().map_err(failed)?.next();
-    resolved.ok_or_else(|| failed(io::ErrorKind::AddrNotAvailable.into()))
+    let resolved = resolved.ok_or_else(|| failed(io::ErrorKind::AddrNotAvailable.into()))?;
+    if !resolved.ip().is_loopback() {
+        return Err(ServeError::CoordinatorNotLoopback(address.to_owned()));
+    }
+    Ok(resolved)
 }
