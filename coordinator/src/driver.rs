@@ -168,7 +168,12 @@ impl Driver {
                 Standing::Waits { place: Some(_), .. } | Standing::Member { .. }
             );
             if !has_place {
-                tracing::info!(host = %id, ?standing, "process has no place");
+                // One that waits says so again and again.
+                if matches!(standing, Standing::Waits { .. }) {
+                    tracing::debug!(host = %id, ?standing, "process has no place");
+                } else {
+                    tracing::info!(host = %id, ?standing, "process has no place");
+                }
                 self.links.remove(&id);
             }
             if let Some(answer) = answer.take() {

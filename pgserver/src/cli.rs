@@ -1,5 +1,8 @@
 //! The command line.
 
+mod coordinator;
+mod host;
+
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU32;
@@ -32,6 +35,10 @@ pub struct Arguments {
 enum Command {
     /// Run everything in one process (the default).
     Serve(Serve),
+    /// Serve Postgres clients in front of hosts that are processes.
+    Coordinator(coordinator::Coordinate),
+    /// Run one host of a cluster.
+    Host(host::RunHost),
 }
 
 /// Everything in one process.
@@ -58,11 +65,13 @@ pub struct Serve {
 }
 
 impl Arguments {
-    /// What is to be served.
-    pub fn serve(self) -> Serve {
+    /// Does what is asked, until a signal comes or it can't go on.
+    pub async fn run(self) -> Result<(), ServeError> {
         match self.command {
-            Some(Command::Serve(serve)) => serve,
-            None => self.serve,
+            Some(Command::Serve(serve)) => serve.run().await,
+            Some(Command::Coordinator(coordinate)) => coordinate.run().await,
+            Some(Command::Host(host)) => host.run().await,
+            None => self.serve.run().await,
         }
     }
 }
@@ -91,6 +100,21 @@ pub enum ServeError {
     /// What it kept in memory is lost.
     #[error("the engine has failed: {0}")]
     EngineFailed(String),
+    /// The coordinator's address isn't one.
+    #[error("the coordinator's address {0} is none: {1}")]
+    Coordinator(String, #[source] io::Error),
+    /// What goes between them could be read and changed on the way.
+    #[error(
+        "cannot use the coordinator {0}: there is no TLS between processes yet, so it must be a \
+         loopback address"
+    )]
+    CoordinatorNotLoopback(String),
+    /// The coordinator doesn't want this host.
+    #[error("the coordinator has refused this host: {0}")]
+    Refused(String),
+    /// The process can't start again in its own place.
+    #[error("cannot replace the process: {0}")]
+    Replace(#[source] io::Error),
     /// The ready file can't be written.
     #[error("cannot write {0:?}: {1}")]
     ReadyFile(PathBuf, #[source] io::Error),
@@ -106,6 +130,9 @@ pub enum ServeError {
 #[derive(Serialize)]
 struct Ready {
     pg: SocketAddr,
+    /// Where hosts register, if they are processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hosts: Option<SocketAddr>,
 }
 
 impl Serve {
@@ -117,9 +144,7 @@ impl Serve {
         }
         let stop = signals().map_err(ServeError::Signals)?;
         let listener = listen(&self.pg_listen).await?;
-        let address = listener
-            .local_addr()
-            .map_err(|error| ServeError::Listen(self.pg_listen.clone(), error))?;
+        let address = local_address(&listener)?;
         let defaults = Options::default();
         let options = Options {
             hosts: self.hosts,
@@ -129,7 +154,7 @@ impl Serve {
         tracing::info!(hosts = options.hosts, workers = options.workers, "starting");
         let database = Database::open(options).await?;
         if let Some(file) = &self.ready_file {
-            write_ready(file, &Ready { pg: address })
+            write_ready(file, &Ready { pg: address, hosts: None })
                 .map_err(|error| ServeError::ReadyFile(file.clone(), error))?;
         }
         announce(address);
@@ -168,6 +193,10 @@ async fn listen(address: &str) -> Result<TcpListener, ServeError> {
         return Err(ServeError::NotLoopback(address.to_owned()));
     }
     TcpListener::bind(&addresses[..]).await.map_err(failed)
+}
+
+fn local_address(listener: &TcpListener) -> Result<SocketAddr, ServeError> {
+    listener.local_addr().map_err(|error| ServeError::Listen("a socket".to_owned(), error))
 }
 
 /// Says on standard output where clients may connect. Whoever has closed it doesn't want to know.

@@ -51,10 +51,8 @@ impl Database {
     pub async fn open(options: Options) -> Result<Self, EngineError> {
         let workers = options.workers.get();
         let functions = Functions::new(sql::functions());
-        let host_options = HostOptions {
-            directory: options.temporary_directory,
-            ..HostOptions::new(functions.clone())
-        };
+        let host_options =
+            HostOptions { directory: options.temporary_directory, ..HostOptions::new(functions) };
         let hosts = (0..options.hosts.get())
             .map(|_| LocalHost::start(host_options.clone()))
             .collect::<Result<Vec<_>, _>>()?;
@@ -62,13 +60,7 @@ impl Database {
         let online = Some(coordinator::Online::default());
         let options = coordinator::Options { workers, online, ..coordinator::Options::default() };
         let coordinator = coordinator::start(options, faces.clone());
-        let front = sql::Database::new(Arc::clone(&coordinator), faces, workers);
-        let explained = functions.clone();
-        front.check_with(Arc::new(move |program| engine::check(program, &functions)));
-        front.explain_with(Box::new(move |plan, program| {
-            engine::explain(plan, program, &explained)
-                .map_err(|error| HostError::Invalid(error.to_string()))
-        }));
+        let front = front(&coordinator, faces, workers);
         Ok(Self { hosts, coordinator, front })
     }
 
@@ -149,6 +141,23 @@ impl Database {
             host.shut_down().await;
         }
     }
+}
+
+/// SQL in front of a cluster.
+pub(crate) fn front(
+    coordinator: &Arc<dyn Coordinator>,
+    hosts: Vec<Arc<dyn Host>>,
+    workers: u32,
+) -> Arc<sql::Database> {
+    let functions = Functions::new(sql::functions());
+    let front = sql::Database::new(Arc::clone(coordinator), hosts, workers);
+    let explained = functions.clone();
+    front.check_with(Arc::new(move |program| engine::check(program, &functions)));
+    front.explain_with(Box::new(move |plan, program| {
+        engine::explain(plan, program, &explained)
+            .map_err(|error| HostError::Invalid(error.to_string()))
+    }));
+    front
 }
 
 #[cfg(test)]

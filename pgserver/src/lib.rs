@@ -3,16 +3,20 @@
 //!
 //! [`Database::open`] starts a whole cluster in this process. Statements go in by
 //! [`Database::execute`] and [`Database::query`], or from Postgres clients by [`Database::serve`];
-//! [`serve`] is for one that was assembled from other parts.
+//! [`serve`] is for one that was assembled from other parts. [`Cluster`] and [`HostProcess`] are the
+//! parts of one whose hosts are processes.
 
 mod database;
 mod options;
+mod processes;
 mod server;
 mod wire;
 
 pub use database::Database;
 pub use datafusion;
 pub use options::Options;
+pub use processes::{Cluster, ClusterOptions, HostProcess, HostProcessOptions};
 pub use server::serve;
 pub use stillframe_engine::EngineError;
+pub use stillframe_remote::End;
 pub use stillframe_sql::{Error, Frame, SqlState};

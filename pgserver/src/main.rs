@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     let served = match runtime {
         // On one of its threads, which have the deep stacks.
         Ok(runtime) => runtime.block_on(async {
-            let served = tokio::spawn(arguments.serve().run()).await;
+            let served = tokio::spawn(arguments.run()).await;
             served.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
         }),
         Err(error) => Err(ServeError::Runtime(error)),

@@ -10,11 +10,13 @@ pub mod bank;
 mod binary;
 mod client;
 pub mod deadline;
+mod processes;
 pub mod script;
 mod server;
 pub mod suite;
 pub mod wire;
 
 pub use client::{Answer, Client, Failure};
+pub use processes::{Process, Processes};
 pub use server::{Layout, Server};
 pub use wire::Wire;

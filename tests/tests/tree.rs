@@ -7,14 +7,21 @@ use std::path::{Path, PathBuf};
 use cargo_metadata::{Metadata, MetadataCommand, Package};
 
 /// What a crate of the workspace may depend on in the workspace, tests included.
-const INNER_DEPENDENCIES: [(&str, &[&str]); 6] = [
+const INNER_DEPENDENCIES: [(&str, &[&str]); 7] = [
     ("stillframe-protocol", &[]),
     ("stillframe-engine", &["stillframe-protocol"]),
     ("stillframe-coordinator", &["stillframe-protocol"]),
+    ("stillframe-remote", &["stillframe-protocol"]),
     ("stillframe-sql", &["stillframe-protocol"]),
     (
         "stillframe",
-        &["stillframe-protocol", "stillframe-engine", "stillframe-coordinator", "stillframe-sql"],
+        &[
+            "stillframe-protocol",
+            "stillframe-engine",
+            "stillframe-coordinator",
+            "stillframe-remote",
+            "stillframe-sql",
+        ],
     ),
     (
         "stillframe-tests",
@@ -32,7 +39,7 @@ const INNER_DEPENDENCIES: [(&str, &[&str]); 6] = [
 const OWNED_LIBRARIES: [(&str, &str); 2] =
     [("dbsp", "stillframe-engine"), ("pgwire", "stillframe")];
 
-const FOLDERS: [&str; 6] = ["engine", "coordinator", "sql", "pgserver", "tests", "docs"];
+const FOLDERS: [&str; 7] = ["engine", "coordinator", "remote", "sql", "pgserver", "tests", "docs"];
 
 /// A file longer than this has a second idea in it.
 const LINES_MAX: usize = 1000;

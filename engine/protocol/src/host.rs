@@ -60,7 +60,7 @@ pub trait Host: Send + Sync + fmt::Debug {
 }
 
 /// Why a host didn't do what it was asked.
-#[derive(Clone, Debug, Error)]
+#[derive(Clone, Debug, Error, Serialize, Deserialize)]
 pub enum HostError {
     /// The frame isn't kept: take a new lease.
     #[error("host no longer has step {0}")]

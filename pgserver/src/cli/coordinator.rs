@@ -1,0 +1,66 @@
+//! `stillframe coordinator`.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use stillframe::{Cluster, ClusterOptions, Options};
+
+use super::{PG_LISTEN, Ready, ServeError, announce, listen, local_address, signals, write_ready};
+
+/// Where hosts register unless something else is said.
+pub(super) const LISTEN: &str = "127.0.0.1:5434";
+/// The name of a cluster that was given none.
+pub(super) const CLUSTER: &str = "stillframe";
+
+/// A cluster whose hosts are processes.
+#[derive(Debug, Args)]
+pub(super) struct Coordinate {
+    /// How many hosts share the work.
+    #[arg(long, default_value = "1", value_name = "N")]
+    hosts: NonZeroU32,
+    /// How many workers each host runs [default: the number of processors].
+    #[arg(long, value_name = "W")]
+    workers: Option<NonZeroU32>,
+    /// Where Postgres clients are served; port 0 is any that is free.
+    #[arg(long, default_value = PG_LISTEN, value_name = "ADDRESS")]
+    pg_listen: String,
+    /// Where hosts register; port 0 is any that is free.
+    #[arg(long, default_value = LISTEN, value_name = "ADDRESS")]
+    listen: String,
+    /// The cluster's name: hosts of another are refused.
+    #[arg(long, default_value = CLUSTER, value_name = "NAME")]
+    cluster: String,
+    /// How many seconds a statement waits for hosts that are missing or silent.
+    #[arg(long, default_value = "8", value_name = "SECONDS")]
+    patience: NonZeroU32,
+    /// Write the addresses to this file, as JSON, once clients and hosts can connect.
+    #[arg(long, value_name = "F")]
+    ready_file: Option<PathBuf>,
+}
+
+impl Coordinate {
+    pub(super) async fn run(self) -> Result<(), ServeError> {
+        let stop = signals().map_err(ServeError::Signals)?;
+        let listener = listen(&self.pg_listen).await?;
+        let registering = listen(&self.listen).await?;
+        let (pg, hosts) = (local_address(&listener)?, local_address(&registering)?);
+        let options = ClusterOptions {
+            cluster: self.cluster,
+            hosts: self.hosts,
+            workers: self.workers.unwrap_or(Options::default().workers),
+            patience: Duration::from_secs(u64::from(self.patience.get())),
+        };
+        tracing::info!(hosts = options.hosts, workers = options.workers, "waiting for hosts");
+        let cluster = Cluster::open(options, registering);
+        if let Some(file) = &self.ready_file {
+            write_ready(file, &Ready { pg, hosts: Some(hosts) })
+                .map_err(|error| ServeError::ReadyFile(file.clone(), error))?;
+        }
+        announce(pg);
+        cluster.serve(listener, stop).await;
+        tracing::info!("stopping");
+        Ok(())
+    }
+}

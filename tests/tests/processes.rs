@@ -1,0 +1,222 @@
+//! Hosts as processes: what is true in one process is true over many, and the loss of one is an
+//! answer, never a wrong one.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, pin_mut};
+use stillframe_tests::deadline::{PATIENCE, eventually};
+use stillframe_tests::{Client, Failure, Process, Processes};
+
+/// Nobody waits longer for an answer, whatever is lost.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Runs a statement again for as long as the cluster isn't ready.
+async fn insist(client: &Client, sql: &str) {
+    eventually(sql, || async {
+        match client.try_query(sql).await {
+            Ok(_) => Ok(()),
+            Err(failure) if is_loss(&failure) => Err(failure.to_string()),
+            Err(failure) => panic!("{failure}\n{sql}"),
+        }
+    })
+    .await;
+}
+
+/// Whether that is what a client is told when a host is lost: not ready, shut down, out of date, or
+/// unknown.
+fn is_loss(failure: &Failure) -> bool {
+    let states = ["57P01", "57P02", "57P03", "08006", "08007", "40001"];
+    failure.sqlstate().is_some_and(|state| states.contains(&state))
+}
+
+/// An answer or an error of the right kind, in time.
+async fn answered(client: &Client, sql: &str) -> bool {
+    let began = Instant::now();
+    let answer = client.try_query(sql).await;
+    let took = began.elapsed();
+    assert!(took < ANSWER_TIME_MAX, "{sql}: {answer:?} after {took:?}");
+    match answer {
+        Ok(_) => true,
+        Err(failure) if is_loss(&failure) => false,
+        Err(failure) => panic!("{failure}\n{sql}"),
+    }
+}
+
+async fn epoch_is_empty(client: &Client) {
+    eventually("a new epoch", || async {
+        match client.try_query("SELECT count(*) FROM t").await {
+            Err(Failure::Refused { sqlstate, .. }) if sqlstate == "42P01" => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_hosts_answer_as_one() {
+    let cluster = Processes::start(3, 2);
+    let client = cluster.connect().await;
+    insist(&client, "CREATE TABLE t (a int PRIMARY KEY, b int, c text)").await;
+    client.execute("CREATE TABLE bag (a int)").await;
+    client.execute("INSERT INTO t SELECT i, i % 3, 'x' FROM generate_series(1, 100) g(i)").await;
+    client.execute("INSERT INTO bag VALUES (1), (1), (NULL)").await;
+    client
+        .execute(
+            "CREATE MATERIALIZED VIEW v AS SELECT b, count(*) AS n, sum(a) AS s FROM t GROUP BY b",
+        )
+        .await;
+    let view = "SELECT * FROM v ORDER BY b";
+    assert_eq!(client.rows(view).await, ["0 33 1683", "1 34 1717", "2 33 1650"]);
+    client.execute("UPDATE t SET b = 2 WHERE a = 3").await;
+    client.execute("DELETE FROM t WHERE a = 1").await;
+    assert_eq!(client.rows(view).await, ["0 32 1680", "1 33 1716", "2 34 1653"]);
+    assert_eq!(client.rows("SELECT b, c FROM t WHERE a = 3").await, ["2 x"]);
+    assert_eq!(client.number("SELECT count(*) FROM t").await, 99);
+    assert_eq!(client.rows("SELECT a FROM bag ORDER BY a").await, ["1", "1", "NULL"]);
+    assert_eq!(client.refused("INSERT INTO t VALUES (2, 0, '')").await, "23505");
+    client.execute("CREATE MATERIALIZED VIEW w AS SELECT 6 / b AS q FROM t").await;
+    assert_eq!(client.refused("SELECT * FROM w").await, "22012");
+    assert_eq!(client.number("SELECT count(*) FROM stillframe.hosts").await, 3);
+    client.execute("DROP MATERIALIZED VIEW w").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_host_is_an_error_and_then_a_new_epoch() {
+    let mut cluster = Processes::start(3, 1);
+    let (reader, writer) = (cluster.connect().await, cluster.connect().await);
+    insist(&writer, "CREATE TABLE t (a int PRIMARY KEY, b int)").await;
+    writer.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t").await;
+    writer.execute("INSERT INTO t SELECT i, i FROM generate_series(1, 100) g(i)").await;
+
+    cluster.hosts[1].kill();
+    let reads = async {
+        for _ in 0..3 {
+            assert!(!answered(&reader, "SELECT count(*), sum(b) FROM t").await);
+        }
+    };
+    let writes = async { answered(&writer, "UPDATE t SET b = b + 1").await };
+    let (inserter, definer) = (cluster.connect().await, cluster.connect().await);
+    let inserts = async { answered(&inserter, "INSERT INTO t VALUES (1000, 0)").await };
+    let defines = async { answered(&definer, "CREATE TABLE u (a int)").await };
+    let (wrote, (), inserted, defined) = tokio::join!(writes, reads, inserts, defines);
+    assert!(!inserted && !defined, "there is no step without all hosts");
+    assert!(!wrote, "a part of the table is gone");
+
+    cluster.add_host();
+    epoch_is_empty(&reader).await;
+    insist(&writer, "CREATE TABLE t (a int PRIMARY KEY, b int)").await;
+    writer.execute("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)").await;
+    assert_eq!(reader.rows("SELECT sum(b) FROM t").await, ["6"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_host_is_waited_for() {
+    let cluster = Processes::start(3, 1);
+    let (reader, writer) = (cluster.connect().await, cluster.connect().await);
+    insist(&writer, "CREATE TABLE t (a int PRIMARY KEY, b int)").await;
+    writer.execute("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)").await;
+
+    cluster.hosts[2].signal("STOP");
+    let began = Instant::now();
+    let paused = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        cluster.hosts[2].signal("CONT");
+    };
+    let write = async { answered(&writer, "UPDATE t SET b = 10").await };
+    let read = async { answered(&reader, "SELECT sum(b) FROM t").await };
+    let (wrote, _, ()) = tokio::join!(write, read, paused);
+    assert!(began.elapsed() >= Duration::from_secs(3));
+
+    // The same epoch, with all that is in it.
+    let sum = reader.number("SELECT sum(b) FROM t").await;
+    assert_eq!(sum, if wrote { 30 } else { 6 });
+    writer.execute("UPDATE t SET b = 1").await;
+    assert_eq!(reader.number("SELECT sum(b) FROM t").await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_killed_in_the_middle_of_a_scan_is_no_short_result() {
+    const ROWS: usize = 200_000;
+    let mut cluster = Processes::start(3, 1);
+    let client = cluster.connect().await;
+    insist(&client, "CREATE TABLE t (a int PRIMARY KEY, b text)").await;
+    let filler = "x".repeat(200);
+    let insert =
+        format!("INSERT INTO t SELECT i, '{filler}' || i FROM generate_series(1, {ROWS}) g(i)");
+    client.execute(&insert).await;
+
+    let none: [&str; 0] = [];
+    let rows = client.driver().query_raw("SELECT a, b FROM t", none).await.expect("rows");
+    pin_mut!(rows);
+    let mut read = 0;
+    while read < 100 {
+        rows.next().await.expect("there are more rows").expect("a row");
+        read += 1;
+    }
+    cluster.hosts[0].kill();
+    let drained = tokio::time::timeout(PATIENCE, async {
+        while let Some(row) = rows.next().await {
+            match row {
+                Ok(_) => read += 1,
+                Err(error) => return Failure::from(error),
+            }
+        }
+        panic!("{read} rows of {ROWS} without an error");
+    });
+    let failure = drained.await.expect("an end");
+    assert!(is_loss(&failure), "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_start_in_any_order_and_stop_when_told() {
+    // A free address, which nobody else is given soon.
+    let listen = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("one");
+    let hosts: Vec<_> = (0..2).map(|_| Process::host(listen, 1, &[])).collect();
+    eventually("hosts look for their coordinator", || async {
+        let look = hosts.iter().all(|host| host.stderr().contains("cannot be reached"));
+        if look { Ok(()) } else { Err("silent".to_owned()) }
+    })
+    .await;
+    let mut cluster = Processes::start_coordinator(2, 1, &listen.to_string());
+    cluster.hosts = hosts;
+    let client = cluster.connect().await;
+    insist(&client, "CREATE TABLE t (a int)").await;
+    client.execute("INSERT INTO t VALUES (1), (2)").await;
+
+    // A coordinator that starts again knows nothing, and its hosts start again too.
+    cluster.coordinator.kill();
+    let hosts = std::mem::take(&mut cluster.hosts);
+    let mut cluster = Processes::start_coordinator(2, 1, &listen.to_string());
+    cluster.hosts = hosts;
+    let client = cluster.connect().await;
+    epoch_is_empty(&client).await;
+
+    for host in &mut cluster.hosts {
+        host.signal("TERM");
+        assert!(host.ended().success(), "{}", host.stderr());
+        assert_eq!(host.temporary_files(), 0, "files are left behind");
+    }
+    cluster.coordinator.signal("TERM");
+    assert!(cluster.coordinator.ended().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_are_refused() {
+    let cluster = Processes::start_coordinator(1, 2, "127.0.0.1:0");
+    let registering = cluster.registering();
+    let cases: [(u32, &[&str], &str); 3] = [
+        (2, &["--cluster", "other"], "cluster \"stillframe\""),
+        (1, &[], "--workers 2"),
+        (2, &["--place", "7"], "there is no place 7"),
+    ];
+    for (workers, more, told) in cases {
+        let mut host = Process::host(registering, workers, more);
+        assert!(!host.ended().success());
+        let stderr = host.stderr();
+        assert!(stderr.contains("refused") && stderr.contains(told), "{stderr}");
+        assert_eq!(host.temporary_files(), 0, "files are left behind");
+    }
+    let client = cluster.connect().await;
+    assert!(!answered(&client, "CREATE TABLE t (a int)").await);
+}
