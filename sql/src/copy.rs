@@ -14,6 +14,7 @@ mod reader;
 mod statement;
 #[cfg(test)]
 mod tests;
+mod used;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,11 +26,13 @@ use stillframe_protocol::{Reservation, Step};
 use self::format::Format;
 use self::reader::{Batch, Reader};
 pub(crate) use self::statement::{Copied, CopyStatement, Direction, Unexpected, parse};
+pub(crate) use self::used::Used;
 use crate::settings::Settings;
 use crate::write::{
-    ExactChanges, KeyEncoder, Target, Transaction, entries, existing_keys, hash, unique_violation,
+    ExactChanges, KeyEncoder, Target, changed_meanwhile, entries, existing_keys, hash,
+    unique_violation,
 };
-use crate::{Database, Error, Frame, Progress, SqlState, dml, names};
+use crate::{Error, Frame, SqlState, dml, names};
 
 /// A COPY FROM STDIN under way. To drop it leaves nothing behind.
 pub struct CopyIn {
@@ -41,9 +44,8 @@ pub struct CopyIn {
 impl CopyIn {
     /// Begins a COPY FROM STDIN.
     pub(crate) async fn begin(
-        database: &Arc<Database>,
+        mut used: Used,
         settings: &Settings,
-        progress: &Progress,
         statement: &CopyStatement,
     ) -> Result<Self, Error> {
         let (name, columns) = match (&statement.what, statement.direction) {
@@ -55,8 +57,7 @@ impl CopyIn {
             return Err(Error::unsupported("COPY FROM with WHERE"));
         }
         let format = Format::new(&statement.options)?;
-        let mut transaction = Transaction::new(database, settings.lock_timeout());
-        let frame = transaction.frame(Step(0)).await?;
+        let frame = used.transaction()?.frame(Step(0)).await?;
         let target = dml::target(&frame, settings, name, dml::Command::Copy)?;
         let places = match columns {
             None => (0..target.relation().columns.len()).collect(),
@@ -82,8 +83,7 @@ impl CopyIn {
         let target = target.with_defaults(defaults);
         let reader = Reader::new(&target, &places, format, &settings.text_format())?;
         let keys = target.is_keyed().then(|| Keys::new(&target)).transpose()?;
-        let progress = progress.clone();
-        let load = Load { transaction, target, reader, keys, rows: 0, progress };
+        let load = Load { used, target, reader, keys, rows: 0, kept: vec![] };
         Ok(Self { columns: load.reader.columns(), load: Box::new(load) })
     }
 
@@ -118,13 +118,14 @@ fn server_file(is_from: bool) -> Error {
 /// What has been loaded so far.
 #[derive(Debug)]
 struct Load {
-    transaction: Transaction,
+    used: Used,
     target: Target,
     reader: Reader,
     /// Of a table with a primary key.
     keys: Option<Keys>,
     rows: u64,
-    progress: Progress,
+    /// The rows, where they are part of a block; else they are staged as they come.
+    kept: Vec<ExactChanges>,
 }
 
 /// The keys that have come.
@@ -149,21 +150,27 @@ impl Load {
                     return Err(self.reader.at(error, line_numbers[row]));
                 }
             }
-            self.transaction.stage(&ExactChanges::inserted(&self.target, rows)).await?;
+            let changes = ExactChanges::inserted(&self.target, rows);
+            if self.used.is_lent() {
+                self.kept.push(changes);
+            } else {
+                self.used.transaction()?.stage(&[changes]).await?;
+            }
         }
         Ok(())
     }
 
-    /// Lets all rows enter the next step, if none of them is there already.
+    /// Lets all rows enter the next step, or the block's, if none of them is there already.
     async fn commit(mut self) -> Result<(), Error> {
         let mut at_least = Step(0);
         while self.rows > 0 {
-            let frame = self.transaction.frame(at_least).await?;
-            self.check_table(&frame)?;
+            let transaction = self.used.transaction()?;
+            let frame = transaction.frame(at_least).await?;
+            check_table(&self.target, &frame)?;
             let hashes = self.keys.as_ref().map(|keys| keys.hashes.clone()).unwrap_or_default();
             let entries = entries(self.target.id(), hashes);
             let (reservation, unique) = join(
-                self.transaction.reserve(&frame, entries),
+                transaction.reserve(&frame, entries),
                 check_keys(&frame, &self.target, &self.reader, self.keys.as_ref()),
             )
             .await;
@@ -172,27 +179,33 @@ impl Load {
                     unique?;
                     break;
                 }
+                Reservation::Changed(step) if transaction.is_repeatable() => {
+                    let newer = transaction.newer_frame(step).await?;
+                    check_keys(&newer, &self.target, &self.reader, self.keys.as_ref()).await?;
+                    return Err(changed_meanwhile());
+                }
                 Reservation::Changed(step) => at_least = step,
             }
         }
-        self.transaction.commit(&self.progress).await?;
-        Ok(())
+        let kept = std::mem::take(&mut self.kept);
+        self.used.transaction()?.keep(&self.target, kept)?;
+        self.used.finish().await
     }
+}
 
-    /// The table must still be as it was when the COPY began.
-    fn check_table(&self, frame: &Frame) -> Result<(), Error> {
-        let relation = self.target.relation();
-        match frame.catalog().relations.get(&relation.id) {
-            Some(found) if found == relation => Ok(()),
-            Some(_) => {
-                let message = format!("relation \"{}\" was changed during COPY", relation.name);
-                Err(Error::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
-            }
-            None => {
-                let message = format!("relation \"{}\" does not exist", relation.name);
-                Err(Error::new(SqlState::UNDEFINED_TABLE, message)
-                    .with_detail("It was dropped during COPY."))
-            }
+/// The table must still be as it was when the COPY began.
+fn check_table(target: &Target, frame: &Frame) -> Result<(), Error> {
+    let relation = target.relation();
+    match frame.catalog().relations.get(&relation.id) {
+        Some(found) if found == relation => Ok(()),
+        Some(_) => {
+            let message = format!("relation \"{}\" was changed during COPY", relation.name);
+            Err(Error::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
+        }
+        None => {
+            let message = format!("relation \"{}\" does not exist", relation.name);
+            Err(Error::new(SqlState::UNDEFINED_TABLE, message)
+                .with_detail("It was dropped during COPY."))
         }
     }
 }

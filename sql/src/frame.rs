@@ -9,6 +9,7 @@ use stillframe_protocol::{Coordinator, Epoch, Grant, LeaseId, Step};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
+use crate::write::Overlay;
 use crate::{Catalog, Database, Error, SqlState};
 
 /// How long a lease lives without being renewed.
@@ -16,9 +17,15 @@ const TIME_TO_LIVE: Duration = Duration::from_secs(10);
 /// How often leases are renewed.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(3);
 
-/// One leased step with its catalog.
+/// One leased step with its catalog, and what the transaction that reads it has changed itself.
 #[derive(Debug)]
 pub struct Frame {
+    lease: Arc<Lease>,
+    overlay: Overlay,
+}
+
+#[derive(Debug)]
+struct Lease {
     database: Arc<Database>,
     grant: Grant,
     catalog: Arc<Catalog>,
@@ -32,46 +39,56 @@ impl Frame {
         let grant = database.coordinator.lease(lease, TIME_TO_LIVE).await?;
         guard.keep();
         database.leases.add(lease, grant.step);
-        let frame = Self {
+        let lease = Lease {
             catalog: database.catalog(&grant.catalog)?,
             database: Arc::clone(database),
             grant,
         };
-        Ok(Arc::new(frame))
+        Ok(Arc::new(Self { lease: Arc::new(lease), overlay: Overlay::default() }))
+    }
+
+    /// The same step under other changes.
+    pub(crate) fn under(&self, overlay: &Overlay) -> Arc<Self> {
+        Arc::new(Self { lease: Arc::clone(&self.lease), overlay: overlay.clone() })
+    }
+
+    /// What the transaction has changed of it.
+    pub(crate) fn overlay(&self) -> &Overlay {
+        &self.overlay
     }
 
     /// The step.
     pub fn step(&self) -> Step {
-        self.grant.step
+        self.lease.grant.step
     }
 
     /// The epoch of the lease.
     pub fn epoch(&self) -> Epoch {
-        self.grant.epoch
+        self.lease.grant.epoch
     }
 
     /// The catalog of the step.
     pub fn catalog(&self) -> &Arc<Catalog> {
-        &self.catalog
+        &self.lease.catalog
     }
 
     /// The cluster it is a frame of.
     pub fn database(&self) -> &Arc<Database> {
-        &self.database
+        &self.lease.database
     }
 
     /// Fails once the lease was lost (the front end was stopped for longer than its time to live).
     pub fn check(&self) -> Result<(), Error> {
-        if self.database.leases.holds(self.grant.lease) {
+        if self.lease.database.leases.holds(self.lease.grant.lease) {
             return Ok(());
         }
-        let message = format!("the lease on step {} has expired", self.grant.step);
+        let message = format!("the lease on step {} has expired", self.step());
         Err(Error::new(SqlState::SERIALIZATION_FAILURE, message)
             .with_hint("Run the statement again."))
     }
 }
 
-impl Drop for Frame {
+impl Drop for Lease {
     fn drop(&mut self) {
         self.database.leases.remove(self.grant.lease);
     }

@@ -17,7 +17,9 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 pub(crate) use source::Source;
-pub(crate) use utility::{Explain, ExplainSubject, IsolationLevel, TransactionModes, Utility};
+pub(crate) use utility::{
+    Explain, ExplainSubject, IsolationLevel, SavepointAction, TransactionModes, Utility,
+};
 
 use crate::session::Notice;
 use crate::{Error, SqlState};

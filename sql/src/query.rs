@@ -5,6 +5,7 @@
 
 mod apply;
 mod failure;
+mod overlaid;
 mod parameters;
 mod provider;
 mod state;
@@ -115,12 +116,27 @@ impl QueryContext {
 
     /// Plans the query that a view stores.
     fn plan_view(&self, view: &Relation, text: &str) -> Result<LogicalPlan, Error> {
+        self.plan_stored(view, text, |_| Ok(()))
+    }
+
+    /// Plans the query of a materialized view, over what the transaction has changed itself.
+    fn plan_changed_view(&self, view: &Relation, text: &str) -> Result<LogicalPlan, Error> {
+        self.plan_stored(view, text, |query| overlaid::check(view, query))
+    }
+
+    fn plan_stored(
+        &self,
+        view: &Relation,
+        text: &str,
+        check: impl Fn(&ast::Query) -> Result<(), Error>,
+    ) -> Result<LogicalPlan, Error> {
         let broken = || Error::internal(format!("the stored query of {} is broken", view.name));
         let mut statements = parser::parse(text).map_err(|_| broken())?;
         let Some(Statement { tree: Tree::Sql(tree), .. }) = statements.pop() else {
             return Err(broken());
         };
         let ast::Statement::Query(query) = tree.as_ref() else { return Err(broken()) };
+        check(query)?;
         let plan = self.plan_resolved(query, &[])?;
         let columns = plan.schema().columns().into_iter().zip(&view.columns);
         let columns = columns.map(|(found, column)| Expr::Column(found).alias(column.name.clone()));

@@ -1,9 +1,9 @@
 //! Reads a stored relation of a frame: one partition for each shard, filters and limits done by the
-//! hosts.
+//! hosts. What the transaction has changed itself is added on the way.
 
 mod pushdown;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ use futures::{StreamExt, TryStreamExt};
 use stillframe_protocol::{HostError, RelationId, ScanPart, ScanRequest, ScanStream, Shard};
 
 use crate::query::BATCH_ROWS;
+use crate::write::{Difference, Gone, TableChanges, keep};
 use crate::{Error, Frame, Relation, RelationKind};
 
 /// A table or materialized view of a frame.
@@ -54,6 +55,11 @@ impl StoredTable {
         errors.into_iter().flatten().min().map_or(Ok(()), |error| Err(error.into()))
     }
 
+    /// Whether the transaction that reads it has changed it.
+    fn is_changed(&self) -> bool {
+        self.frame.overlay().table(self.relation.id).is_some()
+    }
+
     /// The relation.
     pub(crate) fn relation(&self) -> &Relation {
         &self.relation
@@ -75,6 +81,8 @@ impl TableProvider for StoredTable {
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
         let support = |filter: &&Expr| match pushdown::condition(filter, &self.relation) {
+            // Hosts don't see the rows that the transaction itself has added.
+            Some(_) if self.is_changed() => TableProviderFilterPushDown::Inexact,
             Some(_) => TableProviderFilterPushDown::Exact,
             None => TableProviderFilterPushDown::Unsupported,
         };
@@ -100,21 +108,53 @@ impl TableProvider for StoredTable {
         let stored = projection.iter().map(|defined| {
             order.iter().position(|place| place == defined).expect("every column is stored")
         });
+        let stored: Vec<usize> = stored.collect();
+        let keys = pushdown::keys(filters, &self.relation);
+        let schema = Arc::new(self.schema.project(&projection)?);
+        let changes = self.frame.overlay().table(self.relation.id);
+        let changes = changes.map(|changes| Changed::new(changes, keys.as_ref(), &stored, &schema));
+        let changes = changes.transpose()?.map(Arc::new);
+        let told_apart = changes.as_ref().map_or(0, |changes| changes.told_apart());
         let request = ScanRequest {
             epoch: self.frame.epoch(),
             step: self.frame.step(),
             relation: self.relation.id,
             worker: 0,
-            keys: pushdown::keys(filters, &self.relation),
+            keys,
             filters: conditions.collect::<Result<_>>()?,
-            limit,
-            projection: stored.collect(),
+            // Some of the first rows may be gone.
+            limit: limit.filter(|_| told_apart == 0),
+            projection: (0..told_apart).chain(stored).collect(),
             batch_rows: BATCH_ROWS,
         };
-        let schema = Arc::new(self.schema.project(&projection)?);
         let name = format!("{}.{}", self.relation.schema, self.relation.name);
         let shards = self.frame.database().shards().collect();
-        Ok(Arc::new(FrameScan::new(&self.frame, name, request, shards, schema)))
+        Ok(Arc::new(FrameScan::new(&self.frame, name, request, shards, changes, schema)))
+    }
+}
+
+/// What the transaction that reads a table has changed of it.
+#[derive(Debug)]
+struct Changed {
+    gone: Gone,
+    /// As the scan returns rows.
+    come: RecordBatch,
+}
+
+impl Changed {
+    fn new(
+        changes: &TableChanges,
+        keys: Option<&RecordBatch>,
+        stored: &[usize],
+        schema: &SchemaRef,
+    ) -> Result<Self> {
+        let Difference { gone, come } = changes.difference(keys).map_err(external)?;
+        Ok(Self { gone, come: renamed(come.project(stored)?, schema)? })
+    }
+
+    /// How many leading columns are asked of the hosts only to tell which rows are gone.
+    fn told_apart(&self) -> usize {
+        if self.gone.is_empty() { 0 } else { self.gone.columns() }
     }
 }
 
@@ -125,6 +165,8 @@ pub(crate) struct FrameScan {
     name: String,
     request: ScanRequest,
     shards: Vec<Shard>,
+    /// What the transaction has changed; its new rows are a partition more.
+    changes: Option<Arc<Changed>>,
     properties: Arc<PlanProperties>,
 }
 
@@ -134,19 +176,22 @@ impl FrameScan {
         name: String,
         request: ScanRequest,
         shards: Vec<Shard>,
+        changes: Option<Arc<Changed>>,
         schema: SchemaRef,
     ) -> Self {
         let distinct: BTreeSet<_> = shards.iter().collect();
         assert_eq!(distinct.len(), shards.len(), "a shard must be read once");
+        let partitions = shards.len() + usize::from(changes.is_some());
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
             // Never by hash: the engine's hash isn't DataFusion's.
-            Partitioning::UnknownPartitioning(shards.len()),
+            Partitioning::UnknownPartitioning(partitions),
             EmissionType::Incremental,
             Boundedness::Bounded,
         )
         .with_scheduling_type(SchedulingType::Cooperative);
-        Self { frame: Arc::clone(frame), name, request, shards, properties: Arc::new(properties) }
+        let (frame, properties) = (Arc::clone(frame), Arc::new(properties));
+        Self { frame, name, request, shards, changes, properties }
     }
 }
 
@@ -164,6 +209,9 @@ impl DisplayAs for FrameScan {
         }
         if let Some(limit) = self.request.limit {
             write!(f, ", limit={limit}")?;
+        }
+        if self.changes.is_some() {
+            write!(f, ", changed")?;
         }
         write!(f, ", shards={}", self.shards.len())
     }
@@ -205,6 +253,14 @@ impl ExecutionPlan for FrameScan {
     }
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let changes = self.changes.clone();
+        if let Some(changes) = &changes
+            && partition == self.shards.len()
+        {
+            let schema = self.schema();
+            let come = futures::stream::iter([Ok(changes.come.clone())]);
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, come)));
+        }
         let shard = *self.shards.get(partition).ok_or_else(|| {
             DataFusionError::Internal(format!("there is no shard number {partition}"))
         })?;
@@ -220,9 +276,15 @@ impl ExecutionPlan for FrameScan {
         };
         let stream = {
             let schema = Arc::clone(&schema);
-            futures::stream::once(opened)
-                .try_flatten()
-                .map(move |batch| renamed(batch.map_err(external)?, &schema))
+            let mut counted = HashMap::new();
+            futures::stream::once(opened).try_flatten().map(move |batch| {
+                let mut batch = batch.map_err(external)?;
+                if let Some(changes) = changes.as_ref().filter(|c| c.told_apart() > 0) {
+                    let stays = changes.gone.stay(&batch, &mut counted).map_err(external)?;
+                    batch = keep(&batch, stays, changes.told_apart()).map_err(external)?;
+                }
+                renamed(batch, &schema)
+            })
         };
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))
     }

@@ -1,7 +1,9 @@
 //! One client's session: settings, the state of its transaction, and the dispatch of statements.
 
 mod answer;
+mod ending;
 mod explain;
+mod savepoint;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -13,7 +15,7 @@ use std::time::Duration;
 use datafusion::sql::sqlparser::ast;
 
 pub use answer::{Notice, OutputColumn, Parameter, Prepared, Response, Rows, TransactionStatus};
-use transaction::{Block, Transaction};
+use transaction::Transaction;
 
 use crate::dml::Arguments;
 use crate::parser::{self, Statement, Tree, Utility};
@@ -28,6 +30,8 @@ pub struct Session {
     database: Arc<Database>,
     settings: Settings,
     transaction: Transaction,
+    /// Whether statements are part of a request that ends them together.
+    is_in_request: bool,
     notices: Vec<Notice>,
     progress: Progress,
 }
@@ -39,6 +43,7 @@ impl Session {
             database,
             settings: Settings::new(user),
             transaction: Transaction::Idle,
+            is_in_request: false,
             notices: vec![],
             progress: Progress::default(),
         }
@@ -91,7 +96,8 @@ impl Session {
     /// or its COPY was fed, by a parameter that can't be read, or because it was stopped (its
     /// future was dropped). An open transaction block fails with it.
     pub fn fail(&mut self) {
-        self.transaction.fail();
+        self.is_in_request = false;
+        self.transaction.fail(&mut self.settings);
     }
 
     /// Reads the values of a statement's parameters: 22P02 or its like for one that can't be read.
@@ -124,7 +130,7 @@ impl Session {
     /// Lets an error fail the open block.
     fn note<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
         if result.is_err() {
-            self.transaction.fail();
+            self.fail();
         }
         result
     }
@@ -159,14 +165,12 @@ impl Session {
         Ok(QueryContext::new(frame, self.settings.clone()))
     }
 
-    /// The frame that a statement reads: the block's, if it has one, or a new one.
+    /// The frame that a statement reads, under what its block has changed.
     async fn frame(&mut self) -> Result<Arc<Frame>, Error> {
-        if let Some(frame) = self.transaction.frame() {
-            return Ok(frame);
+        match &mut self.transaction {
+            Transaction::Open(block) => block.frame().await,
+            Transaction::Idle | Transaction::Failed(_) => Frame::take(&self.database).await,
         }
-        let frame = Frame::take(&self.database).await?;
-        self.transaction.keep(&frame);
-        Ok(frame)
     }
 
     async fn dispatch(
@@ -176,6 +180,7 @@ impl Session {
     ) -> Result<Response, Error> {
         let statement = &prepared.statement;
         self.transaction.admit(&statement.tree)?;
+        self.enter(&statement.tree);
         self.notices.extend(statement.notices.iter().cloned());
         match &statement.tree {
             Tree::Utility(utility) => self.utility(utility).await,
@@ -197,7 +202,7 @@ impl Session {
             | ast::Statement::Comment { .. }
             | ast::Statement::AlterTable(_)
             | ast::Statement::Drop { .. } => {
-                let tag = self.definition()?.run(tree).await?;
+                let tag = self.definition(&command(tree)).await?.run(tree).await?;
                 Ok(Response::Complete { tag })
             }
             other => match self.write(tree, prepared, parameters).await? {
@@ -245,7 +250,9 @@ impl Session {
     }
 
     /// What changes the catalog.
-    fn definition(&mut self) -> Result<ddl::Definition<'_>, Error> {
+    async fn definition(&mut self, command: &str) -> Result<ddl::Definition<'_>, Error> {
+        self.transaction.admit_write(command, &self.settings)?;
+        self.end_implicit().await?;
         if !self.transaction.is_idle() {
             return Err(Error::unsupported("DDL inside a transaction block"));
         }
@@ -284,14 +291,7 @@ impl Session {
                 tag
             }
             Utility::Begin { modes, tag } => {
-                if self.transaction.is_idle() {
-                    self.transaction = Transaction::Open(Block::new(&mut self.settings, *modes));
-                } else {
-                    self.warn(
-                        SqlState::ACTIVE_SQL_TRANSACTION,
-                        "there is already a transaction in progress",
-                    );
-                }
+                self.begin(*modes)?;
                 tag
             }
             Utility::SetTransaction { modes } => {
@@ -313,16 +313,19 @@ impl Session {
                 }
                 "SET"
             }
-            Utility::Commit { chain } => self.end(true, *chain),
-            Utility::Rollback { chain } => self.end(false, *chain),
-            Utility::Savepoint { command } => return Err(Error::unsupported(*command)),
+            Utility::Commit { chain } => self.end_block(true, *chain).await?,
+            Utility::Rollback { chain } => self.end_block(false, *chain).await?,
+            Utility::Savepoint { action, name } => self.savepoint(*action, name)?,
             Utility::Copy(copy) => return self.copy(copy).await,
             Utility::CreateMaterializedView { create, with_data } => {
                 if !with_data {
                     return Err(Error::unsupported("WITH NO DATA")
                         .with_hint("A materialized view always has its rows."));
                 }
-                self.definition()?.create_materialized_view(create).await?;
+                self.definition("CREATE MATERIALIZED VIEW")
+                    .await?
+                    .create_materialized_view(create)
+                    .await?;
                 "CREATE MATERIALIZED VIEW"
             }
             Utility::Explain(explain) => return self.explain(explain).await,
@@ -363,33 +366,6 @@ impl Session {
         self.settings.set(name, value)?;
         self.transaction.assigned(local, name, &self.settings);
         Ok(())
-    }
-
-    /// Ends the block; returns the tag.
-    fn end(&mut self, commit: bool, chain: bool) -> &'static str {
-        match std::mem::replace(&mut self.transaction, Transaction::Idle) {
-            Transaction::Idle => {
-                self.warn(
-                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                    "there is no transaction in progress",
-                );
-                if commit { "COMMIT" } else { "ROLLBACK" }
-            }
-            Transaction::Open(block) => {
-                block.end(&mut self.settings, commit);
-                if chain {
-                    self.transaction = Transaction::Open(block.again(&mut self.settings));
-                }
-                if commit { "COMMIT" } else { "ROLLBACK" }
-            }
-            Transaction::Failed(block) => {
-                block.end(&mut self.settings, false);
-                if chain {
-                    self.transaction = Transaction::Open(block.again(&mut self.settings));
-                }
-                "ROLLBACK"
-            }
-        }
     }
 
     fn warn(&mut self, state: SqlState, message: &str) {

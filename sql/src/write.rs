@@ -2,14 +2,15 @@
 //!
 //! A statement that writes is evaluated under a frame and makes a [`Proposal`] of exact changes:
 //! old rows that go, new rows that come. A [`Transaction`] reserves their keys, has the statement
-//! evaluated again if one of them was written after the frame, stages the changes at the hosts and
-//! commits.
+//! evaluated again if one of them was written after the frame, and keeps the changes in an
+//! [`Overlay`] over what its statements read. Its commit stages them at the hosts.
 //!
 //! Nothing here knows SQL's syntax or plans queries.
 
 mod changes;
 mod keys;
 mod lookup;
+mod overlay;
 mod proposal;
 mod staging;
 mod target;
@@ -23,10 +24,11 @@ use std::time::Duration;
 
 pub(crate) use keys::{KeyEncoder, entries, hash};
 pub(crate) use lookup::{all_rows, existing_keys};
+pub(crate) use overlay::{Difference, Gone, Overlay, TableChanges, keep};
 pub(crate) use proposal::Proposal;
 pub(crate) use staging::ExactChanges;
 pub(crate) use target::Target;
-pub(crate) use transaction::Transaction;
+pub(crate) use transaction::{Loan, Transaction, changed_meanwhile};
 pub(crate) use violation::unique_violation;
 
 use crate::{Database, Error, Frame, Progress};

@@ -48,6 +48,10 @@ pub(crate) trait Backend: Send + 'static {
 
     fn fail(&mut self);
 
+    fn begin_request(&mut self);
+
+    fn finish_request(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
+
     fn status(&self) -> TransactionStatus;
 
     fn take_notices(&mut self) -> Vec<Notice>;
@@ -129,6 +133,14 @@ impl Backend for Session {
 
     fn fail(&mut self) {
         Self::fail(self);
+    }
+
+    fn begin_request(&mut self) {
+        Self::begin_request(self);
+    }
+
+    async fn finish_request(&mut self) -> Result<(), Error> {
+        Self::finish_request(self).await
     }
 
     fn status(&self) -> TransactionStatus {

@@ -167,6 +167,8 @@ where
                 self.ready().await
             }
             Message::Sync => {
+                let done = self.sync().await;
+                self.settle(done).await?;
                 self.extended.leave(self.session.status());
                 self.extended.synced();
                 self.ready().await

@@ -151,6 +151,13 @@ where
         }
     }
 
+    /// What was executed since the last Sync is one transaction, if it says nothing else.
+    pub(super) async fn sync(&mut self) -> Result<(), Interruption> {
+        let deadline = deadline(self.session.statement_timeout());
+        let finish = self.session.finish_request();
+        Ok(self.incoming.attend(deadline, finish).await??)
+    }
+
     async fn parse(&mut self, parse: Parse) -> Result<(), Interruption> {
         if parse.name.is_empty() {
             self.extended.statements.remove("");
@@ -303,6 +310,7 @@ where
             Planned::Statement(prepared) => prepared,
         };
         let before = self.session.status();
+        self.session.begin_request();
         let answer = self.session.execute(prepared, parameters);
         match self.incoming.attend(deadline, answer).await?? {
             Answer::Rows(rows) => {

@@ -1,4 +1,5 @@
 //! The simple protocol: text with any number of statements, each answered before the next runs.
+//! Together they are one transaction, but where they say otherwise.
 
 use std::num::NonZeroUsize;
 
@@ -41,21 +42,33 @@ where
         if statements.is_empty() {
             self.outgoing.put(&EmptyQueryResponse::new())?;
         }
-        for statement in statements {
-            self.simple_statement(statement).await?;
+        if statements.len() > 1 {
+            self.session.begin_request();
+        }
+        let last = statements.len().saturating_sub(1);
+        for (place, statement) in statements.into_iter().enumerate() {
+            self.simple_statement(statement, place == last).await?;
         }
         Ok(())
     }
 
-    async fn simple_statement(&mut self, statement: B::Statement) -> Result<(), Interruption> {
+    async fn simple_statement(
+        &mut self,
+        statement: B::Statement,
+        is_last: bool,
+    ) -> Result<(), Interruption> {
         let deadline = deadline(self.session.statement_timeout());
         let prepared = self.session.prepare(statement, &[]);
         let prepared = self.incoming.attend(deadline, prepared).await??;
         let answer = self.session.execute(&prepared, vec![]);
         match self.incoming.attend(deadline, answer).await?? {
-            Answer::Complete(tag) => self.complete(tag),
+            Answer::Complete(tag) => {
+                self.finish_request(is_last, deadline).await?;
+                self.complete(tag)
+            }
             Answer::CopyIn(copy) => {
                 let tag = self.copy_in(copy, deadline).await?;
+                self.finish_request(is_last, deadline).await?;
                 self.complete(tag)
             }
             Answer::Rows(rows) => {
@@ -64,9 +77,23 @@ where
                 let formats = vec![Format::Text; rows.columns.len()];
                 let mut cursor = Cursor::new(rows, formats, self.session.text_format());
                 self.send_rows(&mut cursor, None, deadline).await?;
+                self.finish_request(is_last, deadline).await?;
                 self.complete_rows(&cursor)
             }
         }
+    }
+
+    /// Commits what the text has done before its last statement is said to be complete.
+    async fn finish_request(
+        &mut self,
+        is_last: bool,
+        deadline: Option<Instant>,
+    ) -> Result<(), Interruption> {
+        if is_last {
+            let finish = self.session.finish_request();
+            self.incoming.attend(deadline, finish).await??;
+        }
+        Ok(())
     }
 
     /// Sends rows up to a number of them or to the end.

@@ -1,6 +1,7 @@
 //! Random statements against a model of what they should do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -234,6 +235,85 @@ async fn check(ops: &[(bool, Op)]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Some statements, and whether they are committed.
+type Block = (Vec<(bool, Op)>, bool);
+
+/// Every statement of a block under a savepoint. The block sees its own changes at once, in every
+/// way to read them; others see nothing before the commit.
+async fn check_blocks(blocks: &[Block]) -> Result<(), TestCaseError> {
+    let (fake, database) = Fake::start(2, 2);
+    let mut session = Session::new(Arc::clone(&database), "alice");
+    let mut other = Session::new(database, "bob");
+    run(
+        &mut session,
+        "create table keyed (k int primary key, v int); create table bag (k int, v int)",
+    )
+    .await
+    .unwrap();
+    let mut models = [Model::default(), Model { is_keyed: true, rows: vec![] }];
+    let tables = ["bag", "keyed"];
+    for (ops, is_committed) in blocks {
+        let before = models.clone();
+        run(&mut session, "begin").await.unwrap();
+        for (is_keyed, op) in ops {
+            let (table, model) =
+                (tables[usize::from(*is_keyed)], &mut models[usize::from(*is_keyed)]);
+            let sql = op.sql(table);
+            run(&mut session, "savepoint s").await.unwrap();
+            let answer = match run(&mut session, &sql).await {
+                Ok(answer) => answer.concat(),
+                Err(error) => {
+                    run(&mut session, "rollback to s").await.unwrap();
+                    error.state.code().to_owned()
+                }
+            };
+            prop_assert_eq!(answer, model.apply(op), "{}", sql);
+            check_reads(&mut session, table, model, &sql).await?;
+        }
+        for (table, model) in tables.iter().zip(&before) {
+            let mut rows = run(&mut other, &format!("select * from {table}")).await.unwrap();
+            rows.sort();
+            prop_assert_eq!(rows, model.texts(), "what others see of {}", table);
+        }
+        let end = if *is_committed { "commit" } else { "rollback" };
+        prop_assert_eq!(run(&mut session, end).await.unwrap().concat(), end.to_uppercase());
+        if !is_committed {
+            models = before;
+        }
+        for (table, model) in tables.iter().zip(&models) {
+            check_reads(&mut other, table, model, end).await?;
+        }
+    }
+    drop(session);
+    drop(fake);
+    Ok(())
+}
+
+async fn check_reads(
+    session: &mut Session,
+    table: &str,
+    model: &Model,
+    after: &str,
+) -> Result<(), TestCaseError> {
+    let mut rows = run(session, &format!("select * from {table}")).await.unwrap();
+    rows.sort();
+    prop_assert_eq!(&rows, &model.texts(), "after {}", after);
+    let count = run(session, &format!("select count(*) from {table}")).await.unwrap();
+    prop_assert_eq!(count.concat(), model.rows.len().to_string(), "after {}", after);
+    let limited = run(session, &format!("select v from {table} limit 3")).await.unwrap();
+    prop_assert_eq!(limited.len(), model.rows.len().min(3), "after {}", after);
+    for filter in [Filter::Key(2), Filter::KeyAbove(2), Filter::Value(1)] {
+        let sql = format!("select k from {table}{}", filter.sql());
+        let mut found = run(session, &sql).await.unwrap();
+        found.sort();
+        let expected = model.rows.iter().filter(|row| filter.takes(row));
+        let mut expected: Vec<_> = expected.map(|(k, _)| k.to_string()).collect();
+        expected.sort();
+        prop_assert_eq!(found, expected, "{} after {}", sql, after);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -243,5 +323,16 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(check(&ops))?;
+    }
+
+    #[test]
+    fn blocks_do_what_the_model_does(
+        blocks in prop::collection::vec(
+            (prop::collection::vec((any::<bool>(), ops()), 1..6), prop::bool::weighted(0.7)),
+            1..5,
+        ),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(check_blocks(&blocks))?;
     }
 }

@@ -34,7 +34,7 @@ pub(crate) enum Utility {
     /// ROLLBACK, ABORT.
     Rollback { chain: bool },
     /// SAVEPOINT, RELEASE, ROLLBACK TO.
-    Savepoint { command: &'static str },
+    Savepoint { action: SavepointAction, name: String },
     /// CREATE MATERIALIZED VIEW, with WITH [NO] DATA taken off.
     CreateMaterializedView { create: Box<ast::CreateView>, with_data: bool },
     /// COPY.
@@ -67,6 +67,28 @@ pub(crate) enum ExplainSubject {
 pub(crate) struct TransactionModes {
     pub(crate) isolation: Option<IsolationLevel>,
     pub(crate) read_only: Option<bool>,
+}
+
+/// What is done about a savepoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SavepointAction {
+    /// SAVEPOINT.
+    Set,
+    /// RELEASE.
+    Release,
+    /// ROLLBACK TO.
+    RollbackTo,
+}
+
+impl SavepointAction {
+    /// As messages have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Set => "SAVEPOINT",
+            Self::Release => "RELEASE SAVEPOINT",
+            Self::RollbackTo => "ROLLBACK TO SAVEPOINT",
+        }
+    }
 }
 
 /// What a transaction sees of others.
@@ -138,12 +160,13 @@ pub(super) fn parse(source: &Source, tokens: &[TokenWithSpan]) -> Result<Option<
         "rollback" | "abort" => {
             cursor.accept_block_word();
             if cursor.accept("to") {
-                return Ok(Some(Utility::Savepoint { command: "ROLLBACK TO SAVEPOINT" }));
+                cursor.savepoint(SavepointAction::RollbackTo)?
+            } else {
+                Utility::Rollback { chain: cursor.chain()? }
             }
-            Utility::Rollback { chain: cursor.chain()? }
         }
-        "savepoint" => return Ok(Some(Utility::Savepoint { command: "SAVEPOINT" })),
-        "release" => return Ok(Some(Utility::Savepoint { command: "RELEASE SAVEPOINT" })),
+        "savepoint" => Utility::Savepoint { action: SavepointAction::Set, name: cursor.name()? },
+        "release" => cursor.savepoint(SavepointAction::Release)?,
         "refresh" => cursor.refresh()?,
         "explain" => return cursor.explain().map(Some),
         "create" => match cursor.create_materialized_view()? {
@@ -334,6 +357,15 @@ impl Cursor<'_> {
             self.accept_token(&Token::Comma);
         }
         Ok(modes)
+    }
+
+    /// The savepoint that is released or gone back to.
+    fn savepoint(&mut self, action: SavepointAction) -> Result<Utility, Error> {
+        // A savepoint may have this name, too.
+        if self.place + 1 < self.tokens.len() {
+            self.accept("savepoint");
+        }
+        Ok(Utility::Savepoint { action, name: self.name()? })
     }
 
     fn chain(&mut self) -> Result<bool, Error> {

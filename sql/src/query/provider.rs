@@ -55,6 +55,12 @@ impl FrameProvider<'_> {
             let plan = self.context.plan_view(relation, query)?;
             return Ok(Arc::new(ViewTable::new(plan, None)));
         }
+        if let RelationKind::MaterializedView { query, .. } = &relation.kind
+            && self.context.frame.overlay().touches(&self.context.catalog, relation.id)
+        {
+            let plan = self.context.plan_changed_view(relation, query)?;
+            return Ok(Arc::new(ViewTable::new(plan, None)));
+        }
         Ok(Arc::new(StoredTable::new(&self.context.frame, relation)))
     }
 }

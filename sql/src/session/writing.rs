@@ -4,7 +4,8 @@ use datafusion::sql::sqlparser::ast;
 
 use super::Session;
 use super::answer::{Parameter, Prepared, Response};
-use crate::copy::{CopyIn, CopyStatement};
+use super::transaction::Transaction as Block;
+use crate::copy::{CopyIn, CopyStatement, Used};
 use crate::dml::{Arguments, Statement, Truncate};
 use crate::write::{Transaction, autocommit};
 use crate::{Error, Type};
@@ -39,17 +40,34 @@ impl Session {
     ) -> Result<Option<Response>, Error> {
         let arguments = Arguments { values: parameters, types: prepared.parameters() };
         let tag = if let Some(statement) = Statement::new(tree, &self.settings, arguments) {
-            self.transaction.admit_write(statement.command())?;
+            self.transaction.admit_write(statement.command(), &self.settings)?;
             let lock_timeout = self.settings.lock_timeout();
-            let rows = autocommit(&self.database, lock_timeout, &self.progress, &statement).await?;
+            let rows = match &mut self.transaction {
+                Block::Open(block) => {
+                    let transaction = block.writes()?;
+                    transaction.wait_at_most(lock_timeout);
+                    transaction.run(&statement).await?
+                }
+                _ => autocommit(&self.database, lock_timeout, &self.progress, &statement).await?,
+            };
             statement.tag(rows)
         } else if let ast::Statement::Truncate(truncate) = tree {
-            self.transaction.admit_write("TRUNCATE TABLE")?;
-            let mut transaction = Transaction::new(&self.database, self.settings.lock_timeout());
-            for table in Truncate::all(&self.settings, truncate)? {
-                transaction.run(&table).await?;
+            self.transaction.admit_write("TRUNCATE TABLE", &self.settings)?;
+            let tables = Truncate::all(&self.settings, truncate)?;
+            let lock_timeout = self.settings.lock_timeout();
+            if let Block::Open(block) = &mut self.transaction {
+                let transaction = block.writes()?;
+                transaction.wait_at_most(lock_timeout);
+                for table in tables {
+                    transaction.run(&table).await?;
+                }
+            } else {
+                let mut transaction = Transaction::new(&self.database, lock_timeout);
+                for table in tables {
+                    transaction.run(&table).await?;
+                }
+                transaction.commit(&self.progress).await?;
             }
-            transaction.commit(&self.progress).await?;
             "TRUNCATE TABLE".to_owned()
         } else {
             return Ok(None);
@@ -59,8 +77,19 @@ impl Session {
 
     /// Begins a COPY.
     pub(super) async fn copy(&mut self, statement: &CopyStatement) -> Result<Response, Error> {
-        self.transaction.admit_write("COPY FROM")?;
-        let copy = CopyIn::begin(&self.database, &self.settings, &self.progress, statement).await?;
+        self.transaction.admit_write("COPY FROM", &self.settings)?;
+        let lock_timeout = self.settings.lock_timeout();
+        let used = match &mut self.transaction {
+            Block::Open(block) => {
+                block.writes()?.wait_at_most(lock_timeout);
+                match block.writes.take() {
+                    Some(transaction) => Used::lent(transaction, &block.loan),
+                    None => return Err(Error::internal("the block's changes are gone")),
+                }
+            }
+            _ => Used::own(Transaction::new(&self.database, lock_timeout), &self.progress),
+        };
+        let copy = CopyIn::begin(used, &self.settings, statement).await?;
         Ok(Response::CopyIn(copy))
     }
 }

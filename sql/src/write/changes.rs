@@ -39,6 +39,7 @@ impl Proposal {
             entries: entries(target.id(), hashes),
             uniqueness,
             changes: Some(ExactChanges::inserted(target, rows)),
+            target: Some(target.clone()),
             rows: count as u64,
         })
     }
@@ -55,6 +56,7 @@ impl Proposal {
             entries: entries(target.id(), hashes),
             uniqueness: None,
             changes: Some(ExactChanges::deleted(target, rows)),
+            target: Some(target.clone()),
             rows: count as u64,
         })
     }
@@ -67,6 +69,7 @@ impl Proposal {
             entries: vec![Entry { lockable, mode: Mode::Exclusive }],
             uniqueness: None,
             changes: (count > 0).then(|| ExactChanges::deleted(target, rows)),
+            target: Some(target.clone()),
             rows: count,
         }
     }
@@ -95,6 +98,7 @@ impl Proposal {
             entries: entries(target.id(), hashes),
             uniqueness,
             changes: net(target, &old, &new)?,
+            target: Some(target.clone()),
             rows: count as u64,
         })
     }
@@ -179,7 +183,7 @@ fn net(
     Ok(Some(ExactChanges { changes: Changes { relation: target.id(), rows, weights }, cuts }))
 }
 
-fn between_keys(target: &Target, sorted: &RecordBatch) -> Result<Cuts, Error> {
+pub(super) fn between_keys(target: &Target, sorted: &RecordBatch) -> Result<Cuts, Error> {
     let keys = target.key_encoder()?.encode(sorted)?;
     let starts =
         (0..keys.num_rows()).filter(|row| *row == 0 || keys.row(*row) != keys.row(row - 1));

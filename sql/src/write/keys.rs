@@ -3,7 +3,7 @@
 //! A key is the primary key of a row, or the whole row where there is none. Equal keys have equal
 //! bytes, and bytes compare as the engine's do.
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use arrow::row::{RowConverter, Rows, SortField};
 use stillframe_protocol::{Entry, Lockable, Mode, RelationId};
@@ -36,6 +36,24 @@ impl KeyEncoder {
     pub(crate) fn encode(&self, rows: &RecordBatch) -> Result<Rows, Error> {
         let columns = &rows.columns()[..self.columns];
         self.converter.convert_columns(columns).map_err(not_encodable)
+    }
+}
+
+impl KeyEncoder {
+    /// How many columns it encodes.
+    pub(super) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The columns of encoded rows, and how many rows they are.
+    pub(super) fn decode<'a>(
+        &self,
+        rows: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<(Vec<ArrayRef>, usize), Error> {
+        let parser = self.converter.parser();
+        let rows: Vec<_> = rows.map(|row| parser.parse(row)).collect();
+        let count = rows.len();
+        Ok((self.converter.convert_rows(rows).map_err(not_encodable)?, count))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a frame has of a table that is written: rows, and keys.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::compute::concat_batches;
@@ -9,7 +9,7 @@ use futures::future::try_join_all;
 use futures::{StreamExt, TryStreamExt};
 use stillframe_protocol::{ScanPart, ScanRequest, Shard};
 
-use super::{KeyEncoder, Target};
+use super::{Difference, KeyEncoder, Target, keep};
 use crate::{Error, Frame};
 
 /// How many keys a host is asked for at once.
@@ -28,8 +28,11 @@ pub(crate) async fn existing_keys(
     keys: &[RecordBatch],
 ) -> Result<HashSet<Box<[u8]>>, Error> {
     let total: usize = keys.iter().map(RecordBatch::num_rows).sum();
+    let overlay = frame.overlay().table(target.id());
     let mut found = HashSet::new();
-    if total == 0 || (total >= KEYS_WORTH_A_LOOK && is_empty(frame, target).await?) {
+    if total == 0
+        || (overlay.is_none() && total >= KEYS_WORTH_A_LOOK && is_empty(frame, target).await?)
+    {
         return Ok(found);
     }
     for batch in keys {
@@ -49,11 +52,14 @@ pub(crate) async fn existing_keys(
                 found.extend(rows.iter().map(|row| Box::from(row.data())));
             }
         }
+        if let Some(changes) = overlay {
+            changes.correct(&mut found, encoder, batch)?;
+        }
     }
     Ok(found)
 }
 
-/// All rows of the frame.
+/// All rows of the frame and what lies over it.
 pub(crate) async fn all_rows(frame: &Arc<Frame>, target: &Target) -> Result<RecordBatch, Error> {
     let columns = target.schema().fields().len();
     let scans = frame.database().shards().map(|shard| {
@@ -61,7 +67,15 @@ pub(crate) async fn all_rows(frame: &Arc<Frame>, target: &Target) -> Result<Reco
             ScanRequest { projection: (0..columns).collect(), ..request(frame, target, shard) };
         scan(frame, shard, request)
     });
-    let batches: Vec<_> = try_join_all(scans).await?.into_iter().flatten().collect();
+    let mut batches: Vec<_> = try_join_all(scans).await?.into_iter().flatten().collect();
+    if let Some(changes) = frame.overlay().table(target.id()) {
+        let Difference { gone, come } = changes.difference(None)?;
+        let mut counted = HashMap::new();
+        for batch in &mut batches {
+            *batch = keep(batch, gone.stay(batch, &mut counted)?, 0)?;
+        }
+        batches.push(come);
+    }
     concat_batches(target.schema(), &batches)
         .map_err(|error| Error::internal(format!("rows do not fit their table: {error}")))
 }

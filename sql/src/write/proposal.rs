@@ -18,6 +18,8 @@ pub(crate) struct Proposal {
     pub(crate) uniqueness: Option<Uniqueness>,
     /// The exact changes; none if nothing changes.
     pub(crate) changes: Option<ExactChanges>,
+    /// The table that changes, if one does.
+    pub(crate) target: Option<Target>,
     /// How many rows it is about, changed or not.
     pub(crate) rows: u64,
 }
@@ -25,7 +27,7 @@ pub(crate) struct Proposal {
 impl Proposal {
     /// Nothing to do.
     pub(crate) fn nothing() -> Self {
-        Self { entries: vec![], uniqueness: None, changes: None, rows: 0 }
+        Self { entries: vec![], uniqueness: None, changes: None, target: None, rows: 0 }
     }
 
     /// Checks against the frame what can only be told when nobody else is about to write it.

@@ -11,6 +11,8 @@ use crate::{Database, Error, Response, Session};
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
+mod blocks;
+
 struct Cluster {
     fake: Arc<Fake>,
     database: Arc<Database>,

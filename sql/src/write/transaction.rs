@@ -1,12 +1,12 @@
 //! A transaction that writes: its number, what it has reserved and staged, and how it ends.
 //!
 //! ```text
-//! Open -- reserve, stage --> Open -- commit is sent --> Sent: committed, or nobody knows
-//!                             '----- drop ------------> aborted and unstaged
+//! Open -- reserve, change --> Open -- commit is sent --> Sent: committed, or nobody knows
+//!                              '----- drop ------------> aborted and unstaged
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::{join, try_join_all};
@@ -16,20 +16,25 @@ use stillframe_protocol::{
 };
 use uuid::Uuid;
 
-use super::Write;
 use super::staging::{ExactChanges, Turn};
+use super::{Overlay, Proposal, Target, Write};
 use crate::{Database, Error, Frame, Progress, SqlState};
 
 /// How long to wait before asking again for a step that isn't common yet.
 const COMMON_STEP_POLL: Duration = Duration::from_millis(1);
 
-/// A transaction that writes. What it reserves and stages it owns: to drop it before its commit
+/// A transaction that may write. What it reserves and stages it owns: to drop it before its commit
 /// gives all of it back.
 #[derive(Debug)]
 pub(crate) struct Transaction {
     database: Arc<Database>,
     id: TransactionId,
     lock_timeout: Option<Duration>,
+    /// Whether all its statements see one step, and which one that is.
+    is_repeatable: bool,
+    snapshot: Option<Arc<Frame>>,
+    /// What its statements have changed.
+    overlay: Overlay,
     /// The one in which it has begun: it can't outlive it.
     epoch: Option<Epoch>,
     /// Whether the coordinator may know of it.
@@ -55,6 +60,9 @@ impl Transaction {
             database: Arc::clone(database),
             id: TransactionId(id),
             lock_timeout,
+            is_repeatable: false,
+            snapshot: None,
+            overlay: Overlay::default(),
             epoch: None,
             has_reserved: false,
             staged: BTreeMap::new(),
@@ -63,10 +71,35 @@ impl Transaction {
         }
     }
 
+    /// How long its next statements wait for others.
+    pub(crate) fn wait_at_most(&mut self, lock_timeout: Option<Duration>) {
+        self.lock_timeout = lock_timeout;
+    }
+
+    /// Whether all statements see what the first one has seen.
+    pub(crate) fn be_repeatable(&mut self, is_repeatable: bool) {
+        self.is_repeatable = is_repeatable;
+    }
+
+    /// What it has changed.
+    pub(crate) fn overlay(&self) -> &Overlay {
+        &self.overlay
+    }
+
+    /// Forgets what was changed after a savepoint. What was reserved stays so.
+    pub(crate) fn restore(&mut self, overlay: Overlay) {
+        self.overlay = overlay;
+    }
+
+    /// Whether anybody else may know of it.
+    fn is_known(&self) -> bool {
+        self.has_reserved || !self.staged.is_empty()
+    }
+
     /// Runs a statement in it; returns how many rows it was about.
     ///
-    /// As in READ COMMITTED, what was written after the statement's frame lets it look again under
-    /// a newer one. What it has reserved it keeps, so that this comes to an end.
+    /// In READ COMMITTED what was written after the statement's frame lets it look again under a
+    /// newer one. What it has reserved it keeps, so that this comes to an end.
     pub(crate) async fn run(&mut self, statement: &impl Write) -> Result<u64, Error> {
         let mut at_least = Step(0);
         loop {
@@ -83,27 +116,51 @@ impl Transaction {
             match reservation? {
                 Reservation::Granted => {
                     verdict?;
-                    if let Some(changes) = &proposal.changes {
-                        self.stage(changes).await?;
+                    let Proposal { changes, target, rows, .. } = proposal;
+                    // Its changes would be copied if it were still there.
+                    drop(frame);
+                    if let (Some(changes), Some(target)) = (changes, target) {
+                        self.overlay.add(&target, vec![changes])?;
                     }
-                    return Ok(proposal.rows);
+                    return Ok(rows);
+                }
+                Reservation::Changed(step) if self.is_repeatable => {
+                    // As in PostgreSQL, a key that somebody else has added since is a duplicate.
+                    let newer = self.newer_frame(step).await?;
+                    proposal.check(&newer).await?;
+                    return Err(changed_meanwhile());
                 }
                 Reservation::Changed(step) => at_least = step,
             }
         }
     }
 
-    /// Takes a frame of this step or a later one.
+    /// The frame that a statement sees, of this step or a later one where each sees another.
     pub(crate) async fn frame(&mut self, at_least: Step) -> Result<Arc<Frame>, Error> {
+        if let Some(snapshot) = &self.snapshot {
+            return Ok(snapshot.under(&self.overlay));
+        }
+        let frame = self.newer_frame(at_least).await?;
+        if self.is_repeatable {
+            self.snapshot = Some(frame.under(&Overlay::default()));
+        }
+        Ok(frame)
+    }
+
+    /// Takes a frame of this step or a later one.
+    pub(crate) async fn newer_frame(&mut self, at_least: Step) -> Result<Arc<Frame>, Error> {
         loop {
             let frame = Frame::take(&self.database).await?;
+            if !self.is_known() {
+                self.epoch = Some(frame.epoch());
+            }
             if *self.epoch.get_or_insert(frame.epoch()) != frame.epoch() {
                 let message = "the cluster has started again while the transaction was open";
                 return Err(Error::new(SqlState::SERIALIZATION_FAILURE, message)
                     .with_hint("Run the statement again."));
             }
             if frame.step() >= at_least {
-                return Ok(frame);
+                return Ok(frame.under(&self.overlay));
             }
             tokio::time::sleep(COMMON_STEP_POLL).await;
         }
@@ -121,13 +178,27 @@ impl Transaction {
         Ok(coordinator.reserve(self.id, frame, entries, self.lock_timeout).await?)
     }
 
+    /// Keeps rows that a statement adds until the commit, once it has reserved them.
+    pub(crate) fn keep(
+        &mut self,
+        target: &Target,
+        changes: Vec<ExactChanges>,
+    ) -> Result<(), Error> {
+        if changes.is_empty() { Ok(()) } else { self.overlay.add(target, changes) }
+    }
+
+    /// Whether all its statements see one step.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.is_repeatable
+    }
+
     /// Has hosts hold changes until the commit. All changes of one key come in one call.
-    pub(crate) async fn stage(&mut self, changes: &ExactChanges) -> Result<(), Error> {
+    pub(crate) async fn stage(&mut self, changes: &[ExactChanges]) -> Result<(), Error> {
         let Some(epoch) = self.epoch else {
             return Err(Error::internal("a transaction writes that has seen no frame"));
         };
         let mut shares: BTreeMap<HostId, Vec<Staging>> = BTreeMap::new();
-        for slice in changes.slices() {
+        for slice in changes.iter().flat_map(ExactChanges::slices) {
             let host = self.turn.take();
             // Counted before it is sent: who doesn't learn its fate unstages it too.
             let next = self.staged.entry(host).or_default();
@@ -147,9 +218,13 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes what is staged part of the next step; returns that step once it is common, and none
+    /// Makes what was changed part of the next step; returns that step once it is common, and none
     /// if there is nothing to change.
     pub(crate) async fn commit(mut self, progress: &Progress) -> Result<Option<Step>, Error> {
+        let changes = self.overlay.exact()?;
+        if !changes.is_empty() {
+            self.stage(&changes).await?;
+        }
         if self.staged.is_empty() {
             return Ok(None);
         }
@@ -179,10 +254,31 @@ impl Transaction {
     }
 }
 
+/// What a REPEATABLE READ transaction is told about what others have changed.
+pub(crate) fn changed_meanwhile() -> Error {
+    let message = "could not serialize access due to concurrent update";
+    Error::new(SqlState::SERIALIZATION_FAILURE, message)
+}
+
+/// A place where a transaction is left by who has used it for a while: a COPY, between its pieces.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Loan(Arc<Mutex<Option<Transaction>>>);
+
+impl Loan {
+    /// Gives the transaction back.
+    pub(crate) fn put(&self, transaction: Transaction) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(transaction);
+    }
+
+    /// Takes it again, if it is here.
+    pub(crate) fn take(&self) -> Option<Transaction> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
 impl Drop for Transaction {
     fn drop(&mut self) {
-        let is_known = self.has_reserved || !self.staged.is_empty();
-        if self.phase == Phase::Sent || !is_known {
+        if self.phase == Phase::Sent || !self.is_known() {
             return;
         }
         let (database, id, epoch) = (Arc::clone(&self.database), self.id, self.epoch);

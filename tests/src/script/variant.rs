@@ -17,11 +17,14 @@ pub enum Variant {
     ViewsLast,
     /// Plain views instead of materialized ones: every read computes the query anew.
     AdHoc,
+    /// Changes that follow each other are one transaction.
+    OneTransaction,
 }
 
 impl Variant {
     /// All.
-    pub const ALL: [Self; 3] = [Self::AsWritten, Self::ViewsLast, Self::AdHoc];
+    pub const ALL: [Self; 4] =
+        [Self::AsWritten, Self::ViewsLast, Self::AdHoc, Self::OneTransaction];
 
     /// Its name in trials, and its label in scripts.
     pub fn label(self) -> &'static str {
@@ -29,6 +32,7 @@ impl Variant {
             Self::AsWritten => "written",
             Self::ViewsLast => "viewslast",
             Self::AdHoc => "adhoc",
+            Self::OneTransaction => "onetransaction",
         }
     }
 
@@ -37,6 +41,7 @@ impl Variant {
             Self::AsWritten => Some(records.to_vec()),
             Self::ViewsLast => views_last(records),
             Self::AdHoc => Some(plain_views(records)).filter(|plain| *plain != records),
+            Self::OneTransaction => Some(in_blocks(records)).filter(|blocks| *blocks != records),
         }
     }
 }
@@ -145,6 +150,46 @@ fn views_last(records: &[ScriptRecord]) -> Option<Vec<ScriptRecord>> {
     Some(moved.chain(tail).cloned().collect())
 }
 
+/// Puts changes that follow each other, and succeed, into a block.
+fn in_blocks(records: &[ScriptRecord]) -> Vec<ScriptRecord> {
+    let statement = |sql: &str| {
+        let text = format!("statement ok\n{sql}\n");
+        sqllogictest::parse::<super::Column>(&text).expect("a script of one statement")
+    };
+    let mut put = vec![];
+    let mut run: Vec<ScriptRecord> = vec![];
+    let mut is_in_block = false;
+    let flush = |run: &mut Vec<ScriptRecord>, put: &mut Vec<ScriptRecord>| {
+        let changes = run.iter().filter(|record| Part::of(record) == Some(Part::Change)).count();
+        if changes > 1 {
+            put.extend(statement("begin"));
+            put.append(run);
+            put.extend(statement("commit"));
+        } else {
+            put.append(run);
+        }
+    };
+    for record in records {
+        let part = Part::of(record);
+        if !is_in_block && matches!(part, Some(Part::Change | Part::Silent)) {
+            run.push(record.clone());
+            continue;
+        }
+        flush(&mut run, &mut put);
+        if let Record::Statement { sql, .. } = record {
+            let starts = |words: &[&str]| words.iter().any(|word| after_words(sql, word).is_some());
+            if starts(&["begin", "start transaction"]) {
+                is_in_block = true;
+            } else if starts(&["commit", "end", "rollback", "abort"]) {
+                is_in_block = after_words(sql, "rollback to").is_some();
+            }
+        }
+        put.push(record.clone());
+    }
+    flush(&mut run, &mut put);
+    put
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,6 +226,54 @@ drop materialized view v
 
     fn script() -> Vec<ScriptRecord> {
         sqllogictest::parse(SCRIPT).expect("a script")
+    }
+
+    #[test]
+    fn changes_become_one_transaction() {
+        let script = "\
+statement ok
+insert into t values (1)
+
+statement count 1
+delete from t
+
+query I
+select * from t
+----
+
+statement ok
+begin
+
+statement ok
+insert into t values (1)
+
+statement ok
+insert into t values (2)
+
+statement ok
+commit
+
+statement ok
+insert into t values (3)
+";
+        let records = sqllogictest::parse(script).expect("a script");
+        let blocks = Variant::OneTransaction.apply(&records).expect("something to put in a block");
+        assert_eq!(
+            sql(&blocks),
+            [
+                "begin",
+                "insert into t values (1)",
+                "delete from t",
+                "commit",
+                "select * from t",
+                "begin",
+                "insert into t values (1)",
+                "insert into t values (2)",
+                "commit",
+                "insert into t values (3)",
+            ]
+        );
+        assert!(Variant::OneTransaction.apply(&blocks).is_none(), "nothing is left to put in one");
     }
 
     #[test]

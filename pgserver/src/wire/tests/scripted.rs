@@ -218,6 +218,12 @@ impl Backend for Scripted {
         })
     }
 
+    fn begin_request(&mut self) {}
+
+    async fn finish_request(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn copy_columns(_: &Copy) -> usize {
         2
     }
