@@ -157,6 +157,9 @@ impl State {
         let admission =
             self.sequence.admit(command).map_err(|error| HostError::Invalid(error.to_string()))?;
         if admission == Admission::Start {
+            if let Some(host) = self.lost {
+                return Err(self.fail(format!("host {host} has left the circuit")));
+            }
             self.refusal = None;
         }
         let dropped = Dropped(self.frames.retain(&command.retention));

@@ -130,7 +130,10 @@ impl Catalog {
 
     /// The form in which the coordinator keeps it.
     pub fn encode(&self) -> Arc<[u8]> {
-        rmp_serde::to_vec_named(self).expect("a catalog has a form in MessagePack").into()
+        let mut bytes = rmp_serde::Serializer::new(vec![]).with_struct_map();
+        bytes.unstable_set_max_depth(usize::MAX);
+        self.serialize(&mut bytes).expect("a catalog has a form in MessagePack");
+        bytes.into_inner().into()
     }
 
     /// A new OID.

@@ -247,6 +247,10 @@ fn copy_of_bad_data(server: &Server) {
         assert_eq!(sqlstate(&messages).as_deref(), Some(expected), "{sql}: {messages:?}");
         assert_eq!(answer(&mut wire, "select n from cb_v"), [["1"]]);
     }
+    // What nests in brackets, as deep as is allowed and is planned, stays readable in the catalog.
+    let nested = format!("{}id{}", "(1 - ".repeat(90), ")".repeat(90));
+    answer(&mut wire, &format!("create materialized view cb_n as select {nested} as n from cb_t"));
+    assert_eq!(answer(&mut wire, "select n from cb_n"), [["1"]]);
     answer(&mut wire, "drop table cb_t cascade");
     wire.close();
 }
