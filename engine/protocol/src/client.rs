@@ -288,6 +288,6 @@ pub enum JobPhase {
         /// The most changes that a host has to catch up with.
         recorded: u64,
     },
-    /// What is new catches up, and takes effect with that.
+    /// The step that shows what is new is being made.
     CutsOver,
 }
