@@ -11,6 +11,8 @@
 //!                    from A to B"            |
 //! ```
 //!
+//! Where certificates are given, both ends show theirs before a word is said ([`Secure`]).
+//!
 //! Each circuit has a tunnel with ports of its own. The acceptor of the *next* circuit is bound
 //! before anybody can want it ([`NextExchange`]) and its address goes into every report, so that a
 //! replacement needs no round trip to agree on addresses, and no connection is ever refused and
@@ -27,14 +29,17 @@
 
 mod descriptors;
 mod handshake;
+mod options;
 mod tunnel;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 
 use stillframe_protocol::{Epoch, Generation, HostId};
 
 pub(crate) use descriptors::{Descriptors, Lent};
+pub use options::{Duplex, ExchangeOptions, Secure};
 pub(crate) use tunnel::{Lost, Tunnel};
 
 /// Where the other hosts will reach this host's part of its next circuit: bound, and listening.
@@ -43,14 +48,18 @@ pub(crate) struct NextExchange {
     generation: Generation,
     acceptor: TcpListener,
     address: SocketAddr,
+    secure: Option<Arc<dyn Secure>>,
 }
 
 impl NextExchange {
     /// Binds the next circuit's acceptor.
-    pub(crate) fn bind(generation: Generation) -> io::Result<Self> {
-        let acceptor = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let address = acceptor.local_addr()?;
-        Ok(Self { generation, acceptor, address })
+    pub(crate) fn bind(options: &ExchangeOptions, generation: Generation) -> io::Result<Self> {
+        let acceptor = options.bind(generation)?;
+        let mut address = acceptor.local_addr()?;
+        if let Some(ip) = options.advertise {
+            address.set_ip(ip);
+        }
+        Ok(Self { generation, acceptor, address, secure: options.secure.clone() })
     }
 
     /// What a report says of it.

@@ -5,7 +5,6 @@ mod cli;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
 use cli::{Arguments, ServeError};
@@ -24,7 +23,13 @@ const LOG: &str = "warn,stillframe=info,dbsp=error";
 const STACK_BYTES: usize = 32 << 20;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::of(std::env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            eprintln!("stillframe: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     if let Err(error) = log(arguments.log.as_deref()) {
         eprintln!("stillframe: {error}");
         return ExitCode::FAILURE;

@@ -4,7 +4,8 @@ use std::io;
 
 use stillframe_protocol::{Epoch, Generation, HostId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+
+use super::Duplex;
 
 /// Changes with the form of [`Hello`] and [`Answer`].
 const MAGIC: [u8; 8] = *b"stillfr1";
@@ -54,8 +55,9 @@ impl Hello {
     }
 
     /// Says hello and waits for the answer.
-    pub(super) async fn introduce(self, stream: &mut TcpStream) -> io::Result<Answer> {
+    pub(super) async fn introduce(self, stream: &mut impl Duplex) -> io::Result<Answer> {
         stream.write_all(&self.encode()).await?;
+        stream.flush().await?;
         Ok(match stream.read_u8().await? {
             1 => Answer::Welcome,
             _ => Answer::Refused,
@@ -64,13 +66,14 @@ impl Hello {
 
     /// Hears a hello and answers it; `None` if it wasn't a proper one, or isn't welcome.
     pub(super) async fn receive(
-        stream: &mut TcpStream,
+        stream: &mut impl Duplex,
         welcome: impl Fn(&Hello) -> bool,
     ) -> io::Result<Option<Hello>> {
         let mut bytes = [0; HELLO_BYTES];
         stream.read_exact(&mut bytes).await?;
         let hello = Self::decode(&bytes).filter(welcome);
         stream.write_u8(u8::from(hello.is_some())).await?;
+        stream.flush().await?;
         Ok(hello)
     }
 }
