@@ -141,6 +141,7 @@ impl Engine {
         let place = Place {
             epoch: membership.epoch,
             generation,
+            circuit: program.fingerprint(),
             host: membership.host,
             acceptors: exchange.to_vec(),
         };

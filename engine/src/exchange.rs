@@ -8,6 +8,7 @@
 //!  host A                                    |  host B
 //!  dbsp's client -> forwarder (one per peer) ==> acceptor -> dbsp's listener
 //!                   "epoch 3, circuit 7,     |   the same? then "welcome"
+//!                    which computes this,    |
 //!                    from A to B"            |
 //! ```
 //!
@@ -36,7 +37,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use stillframe_protocol::{Epoch, Generation, HostId};
+use stillframe_protocol::{Epoch, Fingerprint, Generation, HostId};
 
 pub(crate) use descriptors::{Descriptors, Lent};
 pub use options::{Duplex, ExchangeOptions, Secure};
@@ -75,6 +76,8 @@ pub(crate) struct Place {
     pub(crate) epoch: Epoch,
     /// Which of its circuits.
     pub(crate) generation: Generation,
+    /// What it computes.
+    pub(crate) circuit: Fingerprint,
     /// This host.
     pub(crate) host: HostId,
     /// Where each host's acceptor is, by place.

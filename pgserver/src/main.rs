@@ -16,8 +16,8 @@ use cli::{Arguments, ServeError};
 static ALLOCATOR: stillframe_engine::Allocator = stillframe_engine::Allocator;
 
 /// What is logged unless something else is said. That peers hang up is no news: they do so whenever
-/// a circuit is replaced.
-const LOG: &str = "warn,stillframe=info,dbsp=error";
+/// a circuit is replaced, or a process ends.
+const LOG: &str = "warn,stillframe=info,dbsp=error,tarpc=error";
 
 /// Planning a statement descends as deep as the statement is nested.
 const STACK_BYTES: usize = 32 << 20;

@@ -22,8 +22,8 @@ use crate::codec::Codec;
 use crate::message::{Greeting, Identity};
 use crate::security::{Security, Socket};
 
-/// There is no limit to how long an answer may take, but tarpc wants one.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// For a command's answer that may take as long as it does: tarpc wants a limit.
+const UNLIMITED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// All that is asked of a [`Host`] without batches of rows.
 #[tarpc::service]
@@ -41,10 +41,15 @@ pub(crate) trait Control {
     async fn statistics(epoch: Epoch, step: Step) -> Result<Statistics, HostError>;
 }
 
-/// A request without a limit.
+/// A request that is answered when it is done, however long that takes.
 pub(crate) fn unlimited() -> Context {
+    within(UNLIMITED)
+}
+
+/// A request that is given up after so long.
+pub(crate) fn within(patience: Duration) -> Context {
     let mut context = context::current();
-    context.deadline = Instant::now() + ANSWER_TIME_MAX;
+    context.deadline = Instant::now() + patience;
     context
 }
 
@@ -171,7 +176,8 @@ impl ControlLink {
             Ok(answer) => answer,
             Err(error) => {
                 let mut connected = self.lock();
-                if connected.0 == number {
+                // Who is only slow keeps its connection: others wait on it for as long as it takes.
+                if connected.0 == number && !matches!(error, RpcError::DeadlineExceeded) {
                     connected.1 = None;
                 }
                 Err(HostError::Unreachable(format!("{}: {error}", self.address)))

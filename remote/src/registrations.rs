@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
@@ -33,19 +34,26 @@ type Decide = Arc<
         + Sync,
 >;
 
-/// Hands registrations on, each with the way to its process, for as long as this is polled.
+/// Hands registrations on, each with the way to its process, for as long as this is polled. Front ends
+/// have so much patience with a process that gives no sign of life.
 pub async fn serve_registrations<R, F>(
     listener: TcpListener,
     security: Security,
     places: Arc<Places>,
+    patience: Duration,
     register: R,
 ) where
     R: Fn(Registration, Arc<dyn Host>) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Standing, CoordinatorError>> + Send + 'static,
 {
     let decide: Decide = Arc::new(move |registration, host| Box::pin(register(registration, host)));
-    let registrations =
-        Registrations { places, ways: Ways::default(), security: security.clone(), decide };
+    let registrations = Registrations {
+        places,
+        ways: Ways::default(),
+        security: security.clone(),
+        patience,
+        decide,
+    };
     accept_all(listener, security, move |socket| {
         let requests = BaseChannel::with_defaults(Framed::new(socket, Codec::new()));
         let answers = requests.execute(registrations.clone().serve());
@@ -62,6 +70,7 @@ struct Registrations {
     places: Arc<Places>,
     ways: Ways,
     security: Security,
+    patience: Duration,
     decide: Decide,
 }
 
@@ -72,7 +81,7 @@ impl Registrar for Registrations {
         let way = {
             let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
             let identity = Identity { cluster, build, incarnation };
-            let remote = || RemoteHost::new(addresses, identity, &self.security);
+            let remote = || RemoteHost::new(addresses, identity, &self.security, self.patience);
             let way = || self.places.candidate(Arc::new(remote()));
             Arc::clone(ways.entry(incarnation).or_insert_with(way))
         };

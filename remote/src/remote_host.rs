@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::{FlightData, Ticket};
@@ -21,25 +22,32 @@ use tower::service_fn;
 use crate::batches::{Received, Receiver};
 use crate::bulk::{Mark, WINDOW_BYTES, address_to, staging_messages};
 use crate::codec::{pack, unpack};
-use crate::control::{ControlLink, unlimited};
+use crate::control::{ControlLink, unlimited, within};
 use crate::message::{Addresses, Identity, ScanHead, invalid};
 use crate::security::Security;
 
 /// A host that is another process, reached when it is asked.
 ///
-/// There is no limit to how long an answer may take: a process that stands still is waited for. A
-/// connection that breaks is [`HostError::Unreachable`], in the middle of a scan too.
+/// What its coordinator commands is waited for, however long it takes. What front ends ask is given up
+/// with [`HostError::Unreachable`] when the process gives no sign of life for as long as their
+/// patience lasts, or when a connection breaks, in the middle of a scan too.
 #[derive(Debug)]
 pub struct RemoteHost {
     addresses: Addresses,
     identity: Identity,
+    patience: Duration,
     control: ControlLink,
     bulk: FlightServiceClient<Channel>,
 }
 
 impl RemoteHost {
     /// The process with this identity, at these addresses. Must be called inside a Tokio runtime.
-    pub fn new(addresses: Addresses, identity: Identity, security: &Security) -> Self {
+    pub fn new(
+        addresses: Addresses,
+        identity: Identity,
+        security: &Security,
+        patience: Duration,
+    ) -> Self {
         let control = ControlLink::new(addresses.control, security.clone(), identity.clone());
         let security = security.clone();
         let connect = service_fn(move |_| {
@@ -50,11 +58,13 @@ impl RemoteHost {
         let channel = Endpoint::from_static("http://node.stillframe")
             .initial_stream_window_size(WINDOW_BYTES)
             .initial_connection_window_size(WINDOW_BYTES * 4)
+            .http2_keep_alive_interval(patience / 4)
+            .keep_alive_timeout(patience)
             .connect_with_connector_lazy(connect);
         let bulk = FlightServiceClient::new(channel)
             .max_decoding_message_size(usize::MAX)
             .max_encoding_message_size(usize::MAX);
-        Self { addresses, identity, control, bulk }
+        Self { addresses, identity, patience, control, bulk }
     }
 
     /// A request of Flight to this very process.
@@ -146,7 +156,7 @@ impl Host for RemoteHost {
 
     async fn unstage(&self, epoch: Epoch, transaction: TransactionId) -> Result<(), HostError> {
         self.control
-            .ask(async |control| control.unstage(unlimited(), epoch, transaction).await)
+            .ask(async |control| control.unstage(within(self.patience), epoch, transaction).await)
             .await
     }
 
@@ -174,11 +184,15 @@ impl Host for RemoteHost {
         view: RelationId,
     ) -> Result<Vec<RowError>, HostError> {
         self.control
-            .ask(async |control| control.view_errors(unlimited(), epoch, step, view).await)
+            .ask(async |control| {
+                control.view_errors(within(self.patience), epoch, step, view).await
+            })
             .await
     }
 
     async fn statistics(&self, epoch: Epoch, step: Step) -> Result<Statistics, HostError> {
-        self.control.ask(async |control| control.statistics(unlimited(), epoch, step).await).await
+        self.control
+            .ask(async |control| control.statistics(within(self.patience), epoch, step).await)
+            .await
     }
 }

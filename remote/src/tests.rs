@@ -81,6 +81,11 @@ impl Host for Echo {
                 stream::iter([Ok(ScanPart::Batch(keys)), Ok(end)]).boxed()
             }
             5 => stream::iter([batch()]).chain(stream::pending()).boxed(),
+            // Longer than anybody's patience, but alive.
+            6 => {
+                tokio::time::sleep(PATIENCE * 2).await;
+                stream::iter([Ok(ScanPart::End { rows: 0 })]).boxed()
+            }
             _ => return Err(HostError::UnknownRelation(request.relation)),
         })
     }
@@ -99,6 +104,7 @@ impl Host for Echo {
     }
 }
 
+const PATIENCE: Duration = Duration::from_secs(1);
 const ME: Incarnation = Incarnation(u128::MAX - 5);
 
 fn identity(incarnation: Incarnation) -> Identity {
@@ -141,7 +147,7 @@ impl Process {
     }
 
     fn host(&self, security: &Security) -> RemoteHost {
-        RemoteHost::new(self.addresses, identity(ME), security)
+        RemoteHost::new(self.addresses, identity(ME), security, PATIENCE)
     }
 }
 
@@ -245,7 +251,7 @@ async fn scans_end_explicitly_or_fail() {
         assert!(matches!(short, Err(HostError::Unreachable(_))), "{short:?}");
         let keyed = ScanRequest { keys: Some(rows(&[5, 6])), ..scan(4) };
         assert!(matches!(parts(&host, keyed).await, (counts, Ok(2)) if counts == [2]));
-        let refused = host.scan(scan(6)).await.map(drop).unwrap_err();
+        let refused = host.scan(scan(7)).await.map(drop).unwrap_err();
         assert!(matches!(refused, HostError::UnknownRelation(RelationId(3))), "{refused}");
     }
 }
@@ -268,10 +274,27 @@ async fn a_process_that_dies_in_the_middle_of_a_scan_is_an_error() {
 }
 
 #[tokio::test]
+async fn who_is_slow_is_waited_for_and_who_gives_no_sign_of_life_is_not() {
+    let security = Security::none();
+    let process = Process::start(&security);
+    let host = process.host(&security);
+    assert!(matches!(parts(&host, scan(6)).await, (_, Ok(0))));
+
+    // Somebody who accepts connections and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let bulk = silent.local_addr().unwrap();
+    let addresses = Addresses { bulk, ..process.addresses };
+    let host = RemoteHost::new(addresses, identity(ME), &security, PATIENCE);
+    let given_up = tokio::time::timeout(PATIENCE * 10, host.scan(scan(0))).await.unwrap();
+    let given_up = given_up.map(drop).unwrap_err();
+    assert!(matches!(given_up, HostError::Unreachable(_)), "{given_up}");
+}
+
+#[tokio::test]
 async fn another_process_at_the_address_is_not_asked() {
     let security = Security::none();
     let process = Process::start(&security);
-    let host = RemoteHost::new(process.addresses, identity(Incarnation(1)), &security);
+    let host = RemoteHost::new(process.addresses, identity(Incarnation(1)), &security, PATIENCE);
     let error = host.statistics(Epoch(1), Step(1)).await.unwrap_err();
     assert!(matches!(error, HostError::Unreachable(_)), "{error}");
     let error = host.scan(scan(0)).await.map(drop).unwrap_err();

@@ -77,6 +77,7 @@ impl Tunnel {
             let hello = Hello {
                 epoch: place.epoch,
                 generation: place.generation,
+                circuit: place.circuit,
                 from: place.host,
                 to: peer,
             };
@@ -223,6 +224,7 @@ impl Acceptor {
         let welcome = |hello: &Hello| {
             hello.epoch == place.epoch
                 && hello.generation == place.generation
+                && hello.circuit == place.circuit
                 && hello.to == place.host
                 && hello.from != place.host
                 && (hello.from.0 as usize) < place.acceptors.len()

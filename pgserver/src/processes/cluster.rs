@@ -65,8 +65,9 @@ impl Cluster {
             let registrar = registrar.clone();
             async move { registrar.register(registration, host).await }
         };
+        let ClusterOptions { security, patience, .. } = options;
         let registrations =
-            tokio::spawn(serve_registrations(hosts, options.security, places, register));
+            tokio::spawn(serve_registrations(hosts, security, places, patience, register));
         Self { front, registrations }
     }
 

@@ -5,7 +5,7 @@ use crate::exchange::ExchangeOptions;
 use std::io::{Read, Write};
 use std::net::TcpStream as StdStream;
 use std::sync::mpsc::{Receiver, channel};
-use stillframe_protocol::{Epoch, Generation};
+use stillframe_protocol::{Epoch, Fingerprint, Generation};
 use tokio::runtime::Runtime;
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -19,13 +19,13 @@ struct Pair {
     lost: Receiver<HostId>,
 }
 
-/// Two hosts' ends of the tunnel; the second host believes in another generation if asked to.
-fn pair(generations: [u64; 2]) -> Pair {
+/// Two hosts' ends of the tunnel; each believes in a generation, and in what it computes.
+fn pair(circuits: [(u64, u128); 2]) -> Pair {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let next: Vec<_> = generations
+    let next: Vec<_> = circuits
         .iter()
-        .map(|g| NextExchange::bind(&ExchangeOptions::default(), Generation(*g)).unwrap())
+        .map(|(g, _)| NextExchange::bind(&ExchangeOptions::default(), Generation(*g)).unwrap())
         .collect();
     let acceptors: Vec<_> = next.iter().map(|next| next.reported().1).collect();
     let (sender, lost) = channel();
@@ -39,6 +39,7 @@ fn pair(generations: [u64; 2]) -> Pair {
         let place = Place {
             epoch: Epoch(1),
             generation: next.reported().0,
+            circuit: Fingerprint(circuits[host].1),
             host: HostId(host as u32),
             acceptors: acceptors.clone(),
         };
@@ -64,7 +65,7 @@ fn connect(to: SocketAddr) -> StdStream {
 
 #[test]
 fn carries_bytes_both_ways() {
-    let pair = pair([1, 1]);
+    let pair = pair([(1, 3), (1, 3)]);
     let mut client = connect(pair.ends[0].addresses[1]);
     client.write_all(b"message").unwrap();
     let mut server = accept_at(&pair.ends[1].listener);
@@ -90,7 +91,8 @@ fn nothing_comes_through_before_it_is_admitted() {
     let lost: Lost = Arc::new(|host| panic!("host {host} is there"));
     let mut opened = next.into_iter().zip(0..).map(|(next, host)| {
         let (epoch, generation, acceptors) = (Epoch(1), Generation(1), acceptors.clone());
-        let place = Place { epoch, generation, host: HostId(host), acceptors };
+        let place =
+            Place { epoch, generation, circuit: Fingerprint(3), host: HostId(host), acceptors };
         Tunnel::open(runtime.handle(), next, &place, &lost).unwrap()
     });
     let ((first, from), (second, to)) = (opened.next().unwrap(), opened.next().unwrap());
@@ -110,7 +112,7 @@ fn nothing_comes_through_before_it_is_admitted() {
 
 #[test]
 fn closing_silences_clients_and_closes_every_port() {
-    let Pair { runtime: _runtime, tunnels, ends, acceptors, .. } = pair([1, 1]);
+    let Pair { runtime: _runtime, tunnels, ends, acceptors, .. } = pair([(1, 3), (1, 3)]);
     let mut client = connect(ends[0].addresses[1]);
     client.write_all(b"message").unwrap();
     let mut server = accept_at(&ends[1].listener);
@@ -138,7 +140,7 @@ fn closing_silences_clients_and_closes_every_port() {
 
 #[test]
 fn a_host_that_has_gone_is_noticed_without_anything_to_send() {
-    let Pair { runtime: _runtime, mut tunnels, ends, lost, .. } = pair([1, 1]);
+    let Pair { runtime: _runtime, mut tunnels, ends, lost, .. } = pair([(1, 3), (1, 3)]);
     let mut client = connect(ends[0].addresses[1]);
     client.write_all(b"message").unwrap();
     let mut server = accept_at(&ends[1].listener);
@@ -150,22 +152,27 @@ fn a_host_that_has_gone_is_noticed_without_anything_to_send() {
 }
 
 #[test]
-fn another_generation_is_refused() {
-    let Pair { runtime: _runtime, tunnels, ends, acceptors, lost } = pair([1, 2]);
-    let mut client = connect(ends[0].addresses[1]);
-    client.write_all(b"message").unwrap();
-    ends[1].listener.set_nonblocking(true).unwrap();
-    assert_eq!(lost.recv_timeout(DEADLINE), Ok(HostId(1)));
+fn another_circuit_is_refused() {
+    // Of another generation, or one that computes something else.
+    for other in [(2, 3), (1, 4)] {
+        let Pair { runtime: _runtime, tunnels, ends, acceptors, lost } = pair([(1, 3), other]);
+        let mut client = connect(ends[0].addresses[1]);
+        client.write_all(b"message").unwrap();
+        ends[1].listener.set_nonblocking(true).unwrap();
+        assert_eq!(lost.recv_timeout(DEADLINE), Ok(HostId(1)));
 
-    // A stranger who speaks first is answered with a refusal.
-    let mut stranger = connect(acceptors[1]);
-    stranger.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-    let mut answer = [9];
-    stranger.read_exact(&mut answer).unwrap();
-    assert_eq!(answer, [0]);
+        // A stranger who speaks first is answered with a refusal.
+        let mut stranger = connect(acceptors[1]);
+        stranger
+            .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: nobody\r\n\r\n")
+            .unwrap();
+        let mut answer = [9];
+        stranger.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, [0]);
 
-    assert!(ends[1].listener.accept().is_err(), "nothing has reached dbsp");
-    for tunnel in tunnels {
-        tunnel.close();
+        assert!(ends[1].listener.accept().is_err(), "nothing has reached dbsp");
+        for tunnel in tunnels {
+            tunnel.close();
+        }
     }
 }
