@@ -17,10 +17,12 @@ mod linear;
 mod output;
 mod publish;
 mod relation;
+mod semijoin;
 mod source;
 mod streams;
 mod table;
 mod union;
+mod unnest;
 mod values;
 
 use std::collections::HashMap;

@@ -20,6 +20,7 @@ mod planner;
 mod resolve;
 mod row;
 mod scalar;
+mod set_operation;
 mod string;
 mod syntax;
 #[cfg(test)]
@@ -37,9 +38,13 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF}
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 
+pub(crate) use aggregate::ONLY_ROW_OF;
+pub(crate) use correlation::is_single;
+pub(crate) use set_operation::is_of_all_rows;
 pub(crate) use syntax::rewrite;
 
 use crate::Type;
+use crate::query::Purpose;
 use crate::settings::Settings;
 use crate::types::Types;
 use crate::{Frame, system};
@@ -69,7 +74,12 @@ fn scalars() -> Vec<Arc<ScalarUDF>> {
         .chain(pattern::DEFINITIONS);
     definitions
         .map(Function::udf)
-        .chain([cast::function(), list::array_or_empty(), nullif::nullif()])
+        .chain([
+            cast::function(),
+            list::array_or_empty(),
+            nullif::nullif(),
+            aggregate::only_row_of(),
+        ])
         .collect()
 }
 
@@ -138,8 +148,20 @@ pub(crate) fn register_scoped(state: &mut SessionState, frame: &Arc<Frame>, sett
 /// Settles all types of a plan. To settle them again changes nothing.
 ///
 /// It isn't checked whether DataFusion could run it: see `query::apply`.
-pub(crate) fn analyze(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
-    let rules = state.analyzer().rules.iter();
+pub(crate) fn analyze(
+    state: &SessionState,
+    plan: LogicalPlan,
+    purpose: Purpose,
+) -> Result<LogicalPlan> {
+    let plan = match purpose {
+        Purpose::Run => set_operation::numbered(plan)?,
+        Purpose::Compile => plan,
+    };
+    // What is compiled has subqueries of every form.
+    let is_needed = |rule: &&Arc<dyn AnalyzerRule + Send + Sync>| {
+        purpose == Purpose::Run || rule.name() != correlation::NAME
+    };
+    let rules = state.analyzer().rules.iter().filter(is_needed);
     let settle = |plan, rule: &Arc<dyn AnalyzerRule + Send + Sync>| {
         rule.analyze(plan, state.config_options())
     };

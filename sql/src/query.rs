@@ -24,6 +24,7 @@ use datafusion::sql::sqlparser::ast;
 use futures::stream::BoxStream;
 use stillframe_protocol::RelationId;
 
+pub(crate) use apply::{Apply, Kind, with_applies};
 pub(crate) use failure::classify;
 pub(crate) use given::Given;
 pub(crate) use state::{BATCH_ROWS, session_state};
@@ -46,6 +47,17 @@ pub(crate) struct QueryContext {
     pub(crate) source: Option<Arc<Source>>,
     /// Rows that can be named beside relations.
     given: Arc<[Given]>,
+    /// What queries are planned for.
+    pub(crate) purpose: Purpose,
+}
+
+/// What a query is planned for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To be run by DataFusion.
+    Run,
+    /// To be compiled: what DataFusion would get wrong is left as it is written.
+    Compile,
 }
 
 /// A query that can be run under the frame it was planned under.
@@ -67,7 +79,15 @@ impl QueryContext {
     pub(crate) fn new(frame: Arc<Frame>, settings: Settings) -> Self {
         let catalog = Arc::clone(frame.catalog());
         let state = session_state(&frame, &settings);
-        Self { frame, catalog, settings, state, source: None, given: Arc::new([]) }
+        Self {
+            frame,
+            catalog,
+            settings,
+            state,
+            source: None,
+            given: Arc::new([]),
+            purpose: Purpose::Run,
+        }
     }
 
     /// A context for a definition, which is made from the newest catalog and reads nothing.
@@ -77,6 +97,11 @@ impl QueryContext {
         settings: &Settings,
     ) -> Self {
         Self { catalog, ..Self::new(frame, settings.clone()) }
+    }
+
+    /// The same context for a query that is to be compiled.
+    pub(crate) fn for_view(&self) -> Self {
+        Self { purpose: Purpose::Compile, ..self.clone() }
     }
 
     /// Plans a query. `parameters` are the types that the client has declared.
@@ -167,7 +192,7 @@ impl QueryContext {
         let plan = SqlToRel::new(&provider)
             .sql_statement_to_plan_with_context(statement, &mut planner)
             .map_err(classify)?;
-        functions::analyze(&self.state, plan).map_err(classify)
+        functions::analyze(&self.state, plan, self.purpose).map_err(classify)
     }
 
     /// Whether a function of this name computes one value of many rows.

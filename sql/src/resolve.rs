@@ -13,7 +13,7 @@ mod grouping;
 mod recursion;
 mod scope;
 mod select;
-mod set_operation;
+mod whole_table;
 
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ pub(crate) fn resolve(context: &QueryContext, query: &Query) -> Result<Resolved,
 
 /// SELECT * FROM a relation without a name, which the caller gives.
 pub(crate) fn select_all() -> Query {
-    set_operation::table(&ast::Table { table_name: None, schema_name: None })
+    whole_table::table(&ast::Table { table_name: None, schema_name: None })
 }
 
 struct Resolver<'a> {
@@ -128,12 +128,11 @@ impl Resolver<'_> {
                 }
                 let columns = columns.into_iter().map(|c| OutputName { origin: None, ..c });
                 let columns: Vec<_> = columns.collect();
-                set_operation::rewrite(body, &columns, &others);
                 Ok(columns)
             }
             SetExpr::Values(values) => self.values(values, parent),
             SetExpr::Table(table) => {
-                let mut query = set_operation::table(table);
+                let mut query = whole_table::table(table);
                 let columns = self.query(&mut query, parent)?;
                 *body = SetExpr::Query(Box::new(query));
                 Ok(columns)

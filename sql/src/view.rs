@@ -3,36 +3,57 @@
 //! DataFusion has resolved names, settled types and inserted casts; a few of its optimizer rules,
 //! picked so that the result stays within the protocol's operators, turn comma joins into equi
 //! joins, push filters down and cut columns. What the protocol can't say is 0A000 and named.
+//!
+//! Subqueries are ours ([`subquery`]): DataFusion is not asked to turn them into joins.
 
 mod aggregate;
+mod around;
 mod build;
 mod display;
+mod equal;
+mod filter;
 mod join;
 mod optimize;
+mod scan;
+mod set_operation;
+mod subquery;
 #[cfg(test)]
 mod tests;
+mod unnest;
+mod values;
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
-use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::{
-    Distinct, Expr, JoinType, LogicalPlan, Projection, TableScan, Union, Values,
-};
-use stillframe_protocol::{Expression, Literal, Plan};
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan, Projection, Union};
+use datafusion::sql::sqlparser::ast;
+use stillframe_protocol::{Expression, Plan};
 
 pub(crate) use display::operators;
 
-use crate::expression::{self, Inexpressible, convert};
-use crate::query::{PlannedQuery, QueryContext, classify};
-use crate::scan::StoredTable;
-use crate::{Error, Type};
+use crate::expression::Inexpressible;
+use crate::query::{Apply, PlannedQuery, QueryContext};
+use crate::{Error, SqlState, Type};
+use around::Around;
+use set_operation::SetOperation;
 
-/// Compiles a query.
-pub(crate) fn compile(context: &QueryContext, query: &PlannedQuery) -> Result<Arc<Plan>, Error> {
-    let optimized = optimize::optimize(&context.state, &query.plan)?;
-    let types: Vec<_> = query.columns.iter().map(|column| column.kind.clone()).collect();
-    Ok(with_types(plan(&optimized)?, &types))
+/// Plans a query for a materialized view, and compiles it.
+pub(crate) fn compile(
+    context: &QueryContext,
+    query: &ast::Query,
+) -> Result<(PlannedQuery, Arc<Plan>), Error> {
+    let context = context.for_view();
+    let planned = context.plan(query, &[])?;
+    if !planned.parameters.is_empty() {
+        let message = "materialized views may not be defined using bound parameters";
+        return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    let optimized = optimize::optimize(&context.state, &planned.plan)?;
+    let around = Around::nothing();
+    let rows = Compiler { context: &context, around: &around }.rows(&optimized)?;
+    let types: Vec<_> = planned.columns.iter().map(|column| column.kind.clone()).collect();
+    let plan = with_types(rows.plan, &types);
+    Ok((planned, plan))
 }
 
 /// What a view can't have.
@@ -60,146 +81,122 @@ fn with_types(plan: Arc<Plan>, types: &[Type]) -> Arc<Plan> {
     build::project(plan, columns.collect())
 }
 
-/// One operator with its inputs. The columns are those of the logical plan, in order.
-fn plan(query: &LogicalPlan) -> Result<Arc<Plan>, Error> {
-    match query {
-        LogicalPlan::TableScan(scan) => table_scan(scan),
-        LogicalPlan::Projection(projection) => self::projection(projection),
-        LogicalPlan::Filter(filter) => {
-            let input = plan(&filter.input)?;
-            let predicate = convert(&filter.predicate, filter.input.schema())?;
-            Ok(Arc::new(Plan::Filter { input, predicate }))
-        }
-        LogicalPlan::SubqueryAlias(alias) => plan(&alias.input),
-        LogicalPlan::Join(join) => match join.join_type {
-            JoinType::Inner => join::inner(join),
-            JoinType::LeftSemi => join::semi(join),
-            JoinType::Left => Err(refused("LEFT JOIN")),
-            JoinType::Right => Err(refused("RIGHT JOIN")),
-            JoinType::Full => Err(refused("FULL JOIN")),
-            JoinType::LeftAnti | JoinType::RightAnti => {
-                Err(refused("NOT IN, NOT EXISTS or EXCEPT"))
+/// Compiles a query, or a subquery for all rows around it at once.
+struct Compiler<'a> {
+    context: &'a QueryContext,
+    /// What the query takes from outside.
+    around: &'a Around,
+}
+
+/// What a logical plan comes to.
+#[derive(Clone)]
+struct Rows {
+    /// Its columns are those of the logical plan, in order; then, if rows depend on them, the values
+    /// from around. A plan has a column even where the logical plan has none.
+    plan: Arc<Plan>,
+    /// How many columns the logical plan has.
+    width: usize,
+    /// Whether each row belongs to one list of values from around.
+    depends: bool,
+}
+
+impl Compiler<'_> {
+    /// One operator with its inputs.
+    fn rows(&self, query: &LogicalPlan) -> Result<Rows, Error> {
+        match query {
+            LogicalPlan::TableScan(scan) => self.table_scan(scan),
+            LogicalPlan::Projection(projection) => self.projection(projection),
+            LogicalPlan::Filter(filter) => self.filter(filter),
+            LogicalPlan::SubqueryAlias(alias) => self.rows(&alias.input),
+            // What stands in FROM and could read from its neighbours.
+            LogicalPlan::Subquery(lateral) => self.rows(&lateral.subquery),
+            LogicalPlan::Join(join) => match join.join_type {
+                JoinType::RightSemi
+                | JoinType::RightAnti
+                | JoinType::LeftMark
+                | JoinType::RightMark => Err(refused("such a semijoin")),
+                _ => self.join(join),
+            },
+            LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate),
+            LogicalPlan::Distinct(Distinct::All(input)) => {
+                let rows = self.rows(input)?;
+                build::keys(&rows.plan, 0..rows.plan.schema().fields().len(), "DISTINCT")?;
+                let plan = Arc::new(Plan::Distinct { input: Arc::clone(&rows.plan) });
+                Ok(Rows { plan, ..rows })
             }
-            JoinType::RightSemi | JoinType::LeftMark | JoinType::RightMark => {
-                Err(refused("EXISTS or IN with a subquery inside another expression"))
+            LogicalPlan::Distinct(Distinct::On(_)) => Err(refused("DISTINCT ON")),
+            LogicalPlan::Union(union) => self.union(union),
+            LogicalPlan::Values(values) => self.values(values),
+            LogicalPlan::EmptyRelation(empty) => values::empty(empty),
+            // Without LIMIT the order of a relation's rows means nothing.
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.rows(&sort.input),
+            LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => Err(refused("LIMIT or OFFSET")),
+            LogicalPlan::Window(_) => Err(refused("a window function")),
+            LogicalPlan::RecursiveQuery(_) => Err(refused("WITH RECURSIVE")),
+            LogicalPlan::Unnest(unnest) => self.unnest(unnest),
+            LogicalPlan::Extension(extension) => {
+                let node = extension.node.as_any();
+                if let Some(apply) = node.downcast_ref::<Apply>() {
+                    self.apply(apply)
+                } else if let Some(operation) = node.downcast_ref::<SetOperation>() {
+                    self.set_operation(operation)
+                } else {
+                    Err(refused(query.display()))
+                }
             }
-        },
-        LogicalPlan::Aggregate(aggregate) => aggregate::aggregate(aggregate),
-        LogicalPlan::Distinct(Distinct::All(input)) => {
-            let input = plan(input)?;
-            build::keys(&input, 0..input.schema().fields().len(), "DISTINCT")?;
-            Ok(Arc::new(Plan::Distinct { input }))
+            other => Err(refused(other.display())),
         }
-        LogicalPlan::Distinct(Distinct::On(_)) => Err(refused("DISTINCT ON")),
-        LogicalPlan::Union(union) => self::union(union),
-        LogicalPlan::Values(values) => self::values(values),
-        LogicalPlan::EmptyRelation(empty) => {
-            let schema = build::logical_schema(&empty.schema)?;
-            let row = schema.fields().iter().map(|f| Literal::Null(f.data_type().clone()));
-            let rows = if empty.produce_one_row { vec![row.collect()] } else { vec![] };
-            Ok(Arc::new(Plan::Values { schema, rows }))
+    }
+
+    /// An expression over rows.
+    fn convert(&self, expr: &Expr, schema: &DFSchema, rows: &Rows) -> Result<Expression, Error> {
+        self.around.convert(expr, schema, &|place| rows.width + place)
+    }
+
+    fn projection(&self, projection: &Projection) -> Result<Rows, Error> {
+        let mut input = self.rows(&projection.input)?;
+        if projection.expr.iter().any(|expr| self.around.is_read_by(expr)) {
+            input = self.depending(input)?;
         }
-        // Without LIMIT the order of a relation's rows means nothing.
-        LogicalPlan::Sort(sort) if sort.fetch.is_none() => plan(&sort.input),
-        LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => Err(refused("LIMIT or OFFSET")),
-        LogicalPlan::Window(_) => Err(refused("a window function")),
-        LogicalPlan::RecursiveQuery(_) => Err(refused("WITH RECURSIVE")),
-        LogicalPlan::Unnest(_) => Err(refused("unnest")),
-        other => Err(refused(other.display())),
+        let columns =
+            projection.expr.iter().zip(projection.schema.fields()).map(|(expr, field)| {
+                let expression = self.convert(expr, projection.input.schema(), &input)?;
+                build::Column::checked(field.name(), expression, field.data_type())
+            });
+        let mut columns = columns.collect::<Result<Vec<_>, Error>>()?;
+        let width = columns.len();
+        columns.extend(self.values_from_around(&input));
+        Ok(Rows { plan: build::project(input.plan, columns), width, depends: input.depends })
     }
-}
 
-fn table_scan(scan: &TableScan) -> Result<Arc<Plan>, Error> {
-    let provider = source_as_provider(&scan.source).map_err(classify)?;
-    let Some(table) = (provider.as_ref() as &dyn std::any::Any).downcast_ref::<StoredTable>()
-    else {
-        return Err(refused(format!("the relation {}", scan.table_name)));
-    };
-    if scan.fetch.is_some() {
-        return Err(refused("LIMIT or OFFSET"));
-    }
-    let relation = table.relation();
-    let schema = relation.stored_schema();
-    let stored = relation.stored_order();
-    let mut result = Arc::new(Plan::Relation { id: relation.id, schema: Arc::clone(&schema) });
-    let defined = |place: usize| {
-        let at = stored.iter().position(|p| *p == place).expect("every column is stored");
-        let column = &relation.columns[place];
-        build::Column::new(&column.name, Expression::Column(at), column.kind.arrow())
-    };
-    let all = |input| build::project(input, (0..stored.len()).map(defined).collect());
-    if !scan.filters.is_empty() {
-        let names =
-            datafusion::common::DFSchema::try_from(relation.defined_schema()).map_err(classify)?;
-        result = all(result);
-        for filter in &scan.filters {
-            let predicate = convert(&unqualified(filter), &names)?;
-            result = Arc::new(Plan::Filter { input: result, predicate });
+    fn union(&self, union: &Union) -> Result<Rows, Error> {
+        let schema = build::logical_schema(&union.schema)?;
+        let width = union.schema.fields().len();
+        let inputs = union.inputs.iter().map(|input| self.rows(input));
+        let mut inputs = inputs.collect::<Result<Vec<_>, Error>>()?;
+        let depends = inputs.iter().any(|input| input.depends);
+        if depends {
+            let inputs_of_all = inputs.into_iter().map(|input| self.depending(input));
+            inputs = inputs_of_all.collect::<Result<_, Error>>()?;
         }
-        let kept = scan.projection.clone().unwrap_or_else(|| (0..stored.len()).collect());
-        return Ok(build::pick(result, &kept));
+        let inputs: Vec<_> = inputs
+            .into_iter()
+            .map(|input| {
+                let own = input.plan.schema();
+                let columns = own.fields().iter().zip(schema.fields()).enumerate().take(width);
+                let columns = columns.map(|(place, (from, to))| {
+                    let column = Expression::Column(place);
+                    let column = build::cast(column, from.data_type(), to.data_type());
+                    build::Column::new(to.name(), column, to.data_type().clone())
+                });
+                let mut columns: Vec<_> = columns.collect();
+                columns.extend(self.values_from_around(&input));
+                build::project(input.plan, columns)
+            })
+            .collect();
+        let Some(schema) = inputs.first().map(|input| input.schema()) else {
+            return Err(Error::internal("a UNION of nothing"));
+        };
+        Ok(Rows { plan: Arc::new(Plan::UnionAll { inputs, schema }), width, depends })
     }
-    match &scan.projection {
-        Some(kept) => Ok(build::project(result, kept.iter().map(|p| defined(*p)).collect())),
-        None => Ok(all(result)),
-    }
-}
-
-/// A filter of a scan, over the bare names of the relation's columns.
-fn unqualified(filter: &Expr) -> Expr {
-    datafusion::logical_expr::expr_rewriter::unnormalize_col(filter.clone())
-}
-
-fn projection(projection: &Projection) -> Result<Arc<Plan>, Error> {
-    let input = plan(&projection.input)?;
-    let columns = projection.expr.iter().zip(projection.schema.fields()).map(|(expr, field)| {
-        let expression = convert(expr, projection.input.schema())?;
-        build::Column::checked(field.name(), expression, field.data_type())
-    });
-    let columns = columns.collect::<Result<_, Error>>()?;
-    Ok(build::project(input, columns))
-}
-
-fn union(union: &Union) -> Result<Arc<Plan>, Error> {
-    let schema = build::logical_schema(&union.schema)?;
-    let width = union.schema.fields().len();
-    let inputs = union.inputs.iter().map(|input| {
-        let input = plan(input)?;
-        let own = input.schema();
-        let columns = own.fields().iter().zip(schema.fields()).enumerate().take(width);
-        let columns = columns.map(|(place, (from, to))| {
-            let column = build::cast(Expression::Column(place), from.data_type(), to.data_type());
-            build::Column::new(to.name(), column, to.data_type().clone())
-        });
-        let mut columns: Vec<_> = columns.collect();
-        if columns.is_empty() {
-            columns.push(build::Column::nothing());
-        }
-        Ok(build::project(input, columns))
-    });
-    let inputs = inputs.collect::<Result<_, Error>>()?;
-    Ok(Arc::new(Plan::UnionAll { inputs, schema }))
-}
-
-fn values(values: &Values) -> Result<Arc<Plan>, Error> {
-    let schema = build::logical_schema(&values.schema)?;
-    let rows = values.values.iter().map(|row| {
-        let row = row.iter().zip(schema.fields());
-        row.map(|(value, field)| constant(value, field.data_type())).collect()
-    });
-    let rows = rows.collect::<Result<_, Error>>()?;
-    Ok(Arc::new(Plan::Values { schema, rows }))
-}
-
-/// A value of VALUES, which the optimizer has reduced to a constant.
-fn constant(value: &Expr, kind: &DataType) -> Result<Literal, Error> {
-    let mut value = value;
-    while let Expr::Alias(alias) = value {
-        value = &alias.expr;
-    }
-    let Expr::Literal(value, _) = value else {
-        return Err(refused("an expression that isn't constant in VALUES"));
-    };
-    let value = value.cast_to(kind).map_err(classify)?;
-    Ok(expression::literal(&value)?)
 }

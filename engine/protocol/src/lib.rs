@@ -55,7 +55,7 @@ pub use identifiers::{
     CatalogVersion, CommandNumber, Epoch, FrameId, Generation, HostId, Incarnation, LeaseId,
     RelationId, Shard, Step, TransactionId,
 };
-pub use plan::{Aggregate, AggregateFunction, Fingerprint, Plan, Program, Table, View};
+pub use plan::{Aggregate, AggregateFunction, Fingerprint, JoinKey, Plan, Program, Table, View};
 pub use registration::{Registration, Standing};
 pub use scan::{ScanPart, ScanRequest, ScanStream};
 pub use write::{Changes, Entry, Lockable, Mode, Staging};

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -86,16 +86,37 @@ pub enum Plan {
         /// The columns that come out.
         schema: SchemaRef,
     },
-    /// Inner join: the left columns, then the right ones. A NULL key meets nothing.
+    /// Inner join: the left columns, then the right ones.
     Join {
         /// The left input.
         left: Arc<Plan>,
         /// The right input.
         right: Arc<Plan>,
-        /// Pairs of (left column, right column) that must be equal; their types are the same.
-        on: Vec<(usize, usize)>,
+        /// What must be equal.
+        on: Vec<JoinKey>,
         /// A boolean expression over left and right columns that must be true as well.
         residual: Option<Expression>,
+        /// The columns that come out.
+        schema: SchemaRef,
+    },
+    /// The left rows, as often as they are there, that meet at least one right row.
+    Semijoin {
+        /// Where rows come from.
+        left: Arc<Plan>,
+        /// What they are to meet.
+        right: Arc<Plan>,
+        /// What must be equal.
+        on: Vec<JoinKey>,
+        /// The left rows that meet none instead.
+        negated: bool,
+    },
+    /// A row for each element of lists: the input's columns, then a column per list. Where one list
+    /// is shorter than another it goes on with NULLs; a row whose lists have no element goes.
+    Unnest {
+        /// Where rows come from.
+        input: Arc<Plan>,
+        /// Expressions over the input, with their types, which are lists.
+        lists: Vec<(Expression, DataType)>,
         /// The columns that come out.
         schema: SchemaRef,
     },
@@ -123,6 +144,29 @@ pub enum Plan {
         /// The columns that come out.
         schema: SchemaRef,
     },
+}
+
+/// A pair of columns of the two sides of a join that must be equal; their types are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct JoinKey {
+    /// The left side's column.
+    pub left: usize,
+    /// The right side's column.
+    pub right: usize,
+    /// Whether NULL equals NULL; otherwise it equals nothing.
+    pub null_equal: bool,
+}
+
+impl JoinKey {
+    /// Columns that must be equal, where NULL equals nothing.
+    pub fn new(left: usize, right: usize) -> Self {
+        Self { left, right, null_equal: false }
+    }
+
+    /// Columns that must not be distinct: NULL equals NULL.
+    pub fn null_equal(left: usize, right: usize) -> Self {
+        Self { left, right, null_equal: true }
+    }
 }
 
 /// An aggregate over the rows of a group.
@@ -162,8 +206,10 @@ impl Plan {
             | Self::Project { schema, .. }
             | Self::Join { schema, .. }
             | Self::Aggregate { schema, .. }
+            | Self::Unnest { schema, .. }
             | Self::UnionAll { schema, .. } => Arc::clone(schema),
             Self::Filter { input, .. } | Self::Distinct { input } => input.schema(),
+            Self::Semijoin { left, .. } => left.schema(),
         }
     }
 
@@ -174,8 +220,11 @@ impl Plan {
             Self::Filter { input, .. }
             | Self::Project { input, .. }
             | Self::Aggregate { input, .. }
+            | Self::Unnest { input, .. }
             | Self::Distinct { input } => vec![input],
-            Self::Join { left, right, .. } => vec![left, right],
+            Self::Join { left, right, .. } | Self::Semijoin { left, right, .. } => {
+                vec![left, right]
+            }
             Self::UnionAll { inputs, .. } => inputs.iter().collect(),
         }
     }
@@ -221,6 +270,17 @@ impl Plan {
                 input: recurse(input),
                 groups: groups.clone(),
                 aggregates: aggregates.clone(),
+                schema: unnamed(schema),
+            },
+            Self::Semijoin { left, right, on, negated } => Self::Semijoin {
+                left: recurse(left),
+                right: recurse(right),
+                on: on.clone(),
+                negated: *negated,
+            },
+            Self::Unnest { input, lists, schema } => Self::Unnest {
+                input: recurse(input),
+                lists: lists.clone(),
                 schema: unnamed(schema),
             },
             Self::Distinct { input } => Self::Distinct { input: recurse(input) },

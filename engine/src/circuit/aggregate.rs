@@ -9,6 +9,7 @@
 //! Without group columns there is one group, that of the empty key. It has a row before there is
 //! any data: a constant gives it a weight, and a NULL to choose the least of.
 
+mod exists;
 mod extremes;
 mod finish;
 mod layout;
@@ -37,6 +38,7 @@ use crate::EngineError;
 use crate::row::{Codec, Row};
 use crate::weight::{Accumulator, Cells, Sparse};
 
+pub(super) use exists::Exists;
 use extremes::Extremes;
 use finish::Finish;
 use layout::{Layout, argument};
@@ -267,7 +269,7 @@ impl Builder<'_> {
         let input = grouping.input;
         let role = format!("values{}-of-{column}", role_of(grouping.groups));
         self.keyed(input.fingerprint, &role, |builder, id| {
-            let rows = Box::new(KeyedRows::new(input, key, &[argument], false)?);
+            let rows = Box::new(KeyedRows::new(input, key, &[argument], &[])?);
             let (mut index, books) = builder.linear("Index", input, rows, id)?;
             if key.is_empty() {
                 let null = null_field(&input.types[argument])?;

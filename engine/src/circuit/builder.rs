@@ -11,6 +11,7 @@ use super::explain::Notes;
 use super::identity::Identity;
 use super::output::RelationOutput;
 use super::relation::Relation;
+use super::semijoin::Semijoin;
 use super::source::{Books, KeyedStream, RowStream};
 use super::table::{self, TableInput};
 use crate::row::Codec;
@@ -142,6 +143,14 @@ impl<'a> Builder<'a> {
                 let (left, right) = (self.relation(left)?, self.relation(right)?);
                 let joined = self.join(fingerprint, &left, &right, on)?;
                 residual.iter().try_fold(joined, |joined, residual| joined.filter(residual))
+            }
+            Plan::Semijoin { left, right, on, negated } => {
+                let (left, right) = (&self.relation(left)?, &self.relation(right)?);
+                self.semijoin(&Semijoin { fingerprint, left, right, on, negated: *negated })
+            }
+            Plan::Unnest { input, lists, schema } => {
+                let input = self.relation(input)?;
+                self.unnest(fingerprint, input, lists, schema)
             }
             Plan::Aggregate { input, groups, aggregates, schema } => {
                 let input = &self.relation(input)?;

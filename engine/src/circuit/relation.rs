@@ -75,15 +75,22 @@ impl Relation {
         for (expression, field) in expressions.iter().zip(schema.fields()) {
             columns.push(match expression {
                 Expression::Column(column) => self.column(*column)?,
-                expression => {
-                    self.steps.push(Step::Compute(self.over_registers(expression)?));
-                    self.types.push(field.data_type().clone());
-                    self.types.len() - 1
-                }
+                expression => self.compute(expression, field.data_type())?,
             });
         }
         self.columns = columns;
         Ok(self)
+    }
+
+    /// Computes an expression over the columns into a register.
+    pub(crate) fn compute(
+        &mut self,
+        expression: &Expression,
+        data_type: &DataType,
+    ) -> Result<usize, EngineError> {
+        self.steps.push(Step::Compute(self.over_registers(expression)?));
+        self.types.push(data_type.clone());
+        Ok(self.types.len() - 1)
     }
 
     /// An expression over the columns as one over registers.

@@ -112,19 +112,23 @@ impl Builder<'_> {
         }
     }
 
-    /// A relation's rows by a key, without those that have a NULL in it. `key` and `rest` are
-    /// registers; `columns` are the key's columns, which name the stream.
+    /// A relation's rows by a key, without those that have a NULL in its strict parts. `rest` are
+    /// registers; the key's columns name the stream.
     pub(super) fn index(
         &mut self,
         relation: &Relation,
-        key: &[usize],
+        key: &[KeyColumn],
         rest: &[usize],
-        columns: &[usize],
     ) -> Result<(KeyedStream, Books), EngineError> {
-        self.keyed(relation.fingerprint, &format!("index{}", role_of(columns)), |builder, id| {
-            let emission = Box::new(KeyedRows::new(relation, key, rest, true)?);
+        let role = format!("index{}", role_of_key(key));
+        self.keyed(relation.fingerprint, &role, |builder, id| {
+            let registers = key.iter().map(|part| relation.column(part.column));
+            let registers = registers.collect::<Result<Vec<_>, _>>()?;
+            let strict = key.iter().zip(&registers).filter(|(part, _)| part.is_strict);
+            let strict: Vec<usize> = strict.map(|(_, register)| *register).collect();
+            let emission = Box::new(KeyedRows::new(relation, &registers, rest, &strict)?);
             let (stream, books) = builder.linear("Index", relation, emission, id)?;
-            let is_placed = relation.is_placed_by(key);
+            let is_placed = relation.is_placed_by(&registers);
             Ok((if is_placed { placed(&stream) } else { sharded(&stream) }, books))
         })
     }
@@ -146,4 +150,21 @@ pub(super) fn codec_of(relation: &Relation) -> Result<Codec, EngineError> {
 /// Some columns as a part of a persistent id.
 pub(super) fn role_of(columns: &[usize]) -> String {
     columns.iter().map(|column| format!("-{column}")).collect()
+}
+
+/// A column of a relation that is a part of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeyColumn {
+    pub(super) column: usize,
+    /// Whether rows with a NULL there are of no use.
+    pub(super) is_strict: bool,
+}
+
+/// A key as a part of a persistent id.
+pub(super) fn role_of_key(key: &[KeyColumn]) -> String {
+    let part = |part: &KeyColumn| {
+        let nullable = if part.is_strict { "" } else { "n" };
+        format!("-{}{nullable}", part.column)
+    };
+    key.iter().map(part).collect()
 }

@@ -66,12 +66,7 @@ pub(super) fn create_materialized(
             false => Err(already_exists(&name)),
         };
     }
-    let planned = context.plan(&create.query, &[])?;
-    if !planned.parameters.is_empty() {
-        let message = "materialized views may not be defined using bound parameters";
-        return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-    }
-    let plan = view::compile(context, &planned)?;
+    let (planned, plan) = view::compile(context, &create.query)?;
     let (columns, notices) = columns(create, &planned.columns)?;
     if columns.is_empty() {
         return Err(Error::unsupported("a materialized view without columns"));

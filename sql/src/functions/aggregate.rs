@@ -23,7 +23,8 @@ use crate::functions::resolve::{Rank, rank};
 use crate::functions::scalar::no_function;
 use crate::text::MAX_PRECISION;
 use float::{FloatTotals, WindowedFloats};
-pub(super) use only::{first_two, only_row};
+pub(crate) use only::ONLY_ROW_OF;
+pub(super) use only::{first_two, only_row, only_row_of};
 use total::{ExactTotals, Groups, IntervalTotals};
 
 /// Digits after the point that the average of exact numbers has at least.

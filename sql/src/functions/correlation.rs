@@ -27,13 +27,16 @@ use datafusion::optimizer::AnalyzerRule;
 use super::aggregate;
 use lift::Lift;
 
+/// The rule's name.
+pub(super) const NAME: &str = "correlated_subqueries";
+
 /// The rule.
 #[derive(Debug)]
 pub(super) struct Correlation;
 
 impl AnalyzerRule for Correlation {
     fn name(&self) -> &str {
-        "correlated_subqueries"
+        NAME
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
@@ -147,7 +150,7 @@ fn membership(search: &InSubquery, around: &LogicalPlan) -> Result<Option<Logica
 }
 
 /// Whether there is one row by the form of the query.
-fn is_single(mut plan: &LogicalPlan) -> bool {
+pub(crate) fn is_single(mut plan: &LogicalPlan) -> bool {
     loop {
         plan = match plan {
             LogicalPlan::Projection(projection) => &projection.input,

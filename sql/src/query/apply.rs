@@ -65,6 +65,15 @@ pub(super) fn optimize(state: &SessionState, plan: &LogicalPlan) -> Result<Logic
     Err(failure.unwrap_or_else(|| Error::unsupported("such a correlated subquery").into()))
 }
 
+/// The plan with an [`Apply`] for every subquery that stands in an expression or in FROM, and none in
+/// those: they may have some in turn.
+pub(crate) fn with_applies(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    match rewrite::has_subqueries(plan)? {
+        true => rewrite::rewrite(plan, Reach::Everything),
+        false => Ok(plan.clone()),
+    }
+}
+
 /// Whether nothing is left that has no operator.
 fn is_joined(plan: &LogicalPlan) -> Result<bool> {
     let mut is_joined = true;
@@ -100,7 +109,7 @@ fn is_mistaken(plan: &LogicalPlan) -> Result<bool> {
 
 /// What is made of a subquery's rows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Hash)]
-enum Kind {
+pub(crate) enum Kind {
     /// One column with the only row's value, or NULL.
     Scalar,
     /// One column: whether there is a row.
@@ -114,16 +123,16 @@ enum Kind {
 
 /// Computes a subquery for each row of its input, and puts the outcome beside the row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Apply {
-    input: LogicalPlan,
+pub(crate) struct Apply {
+    pub(crate) input: LogicalPlan,
     /// With references to the columns of `outer`, and perhaps others from further outside.
-    subquery: LogicalPlan,
-    kind: Kind,
+    pub(crate) subquery: LogicalPlan,
+    pub(crate) kind: Kind,
     /// The columns that the subquery takes from the input, by the name it calls them.
-    outer: Vec<Column>,
+    pub(crate) outer: Vec<Column>,
     /// What the input has for them, followed by the operand of a comparison.
-    expressions: Vec<Expr>,
-    schema: DFSchemaRef,
+    pub(crate) expressions: Vec<Expr>,
+    pub(crate) schema: DFSchemaRef,
 }
 
 impl PartialOrd for Apply {

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-use super::QueryContext;
+use super::{Purpose, QueryContext};
 use crate::scan::StoredTable;
 use crate::types::Types;
 use crate::{Error, Relation, RelationKind, SqlState, system};
@@ -65,6 +65,27 @@ impl FrameProvider<'_> {
             return Ok(Arc::new(ViewTable::new(plan, None)));
         }
         Ok(Arc::new(StoredTable::new(&self.context.frame, relation)))
+    }
+}
+
+impl FrameProvider<'_> {
+    /// A series as an array that is unnested, which can be compiled.
+    fn unnested_series(
+        &self,
+        arguments: Vec<Expr>,
+        is_integers: bool,
+    ) -> Result<Arc<dyn TableSource>> {
+        const NAME: &str = "generate_series";
+        let function = self.context.state.scalar_functions().get(NAME).cloned();
+        let function = function.ok_or_else(|| external(Error::internal("no series")))?;
+        let value = Expr::Column(datafusion::common::Column::new_unqualified(NAME));
+        let value = if is_integers { cast(value, DataType::Int32) } else { value };
+        let plan = LogicalPlanBuilder::empty(true)
+            .project(vec![function.call(arguments).alias(NAME)])?
+            .unnest_column(NAME)?
+            .project(vec![value.alias(NAME)])?
+            .build()?;
+        Ok(provider_as_source(Arc::new(ViewTable::new(plan, None))))
     }
 }
 
@@ -138,9 +159,14 @@ impl ContextProvider for FrameProvider<'_> {
         });
         let arguments = arguments.map(|argument| argument.map(widened));
         let arguments = arguments.collect::<Result<Vec<_>>>()?;
+        let is_integers =
+            name == "generate_series" && !is_bigint && arguments.iter().all(is_integer);
+        if name == "generate_series" && self.context.purpose == Purpose::Compile {
+            return self.unnested_series(arguments, is_integers);
+        }
         let table =
             function.create_table_provider_with_args(TableFunctionArgs::new(&arguments, state))?;
-        if name == "generate_series" && !is_bigint && arguments.iter().all(is_integer) {
+        if is_integers {
             return integers(name, table);
         }
         Ok(provider_as_source(table))

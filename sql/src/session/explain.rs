@@ -38,8 +38,7 @@ impl Session {
                     _ => return Err(Error::unsupported("EXPLAIN of this statement")),
                 },
                 Tree::Utility(Utility::CreateMaterializedView { create, .. }) => {
-                    let planned = context.plan(&create.query, &[])?;
-                    let plan = view::compile(&context, &planned)?;
+                    let (_, plan) = view::compile(&context, &create.query)?;
                     self.operators(&context, &plan)?
                 }
                 Tree::Utility(_) => return Err(Error::unsupported("EXPLAIN of this statement")),

@@ -28,6 +28,22 @@ impl Column {
         Self::new("nothing", null, DataType::Boolean)
     }
 
+    /// The same column after some more.
+    pub(super) fn moved(self, by: usize) -> Self {
+        let mut expression = self.expression;
+        replace_columns(&mut expression, &|place| Expression::Column(place + by));
+        Self { expression, ..self }
+    }
+
+    /// NULL in the place of the column.
+    pub(super) fn null(self) -> Self {
+        Self { expression: Expression::Literal(Literal::Null(self.data_type.clone())), ..self }
+    }
+
+    pub(super) fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
     /// A column in the Arrow type that its SQL type has: DataFusion's kernels know more.
     pub(super) fn checked(
         name: &str,
@@ -108,6 +124,18 @@ pub(super) fn project(input: Arc<Plan>, columns: Vec<Column>) -> Arc<Plan> {
     Arc::new(Plan::Project { input, expressions, schema })
 }
 
+/// Neighbouring columns of a plan as they are.
+pub(super) fn columns(
+    input: &Plan,
+    places: std::ops::Range<usize>,
+) -> impl Iterator<Item = Column> + use<> {
+    let schema = input.schema();
+    places.map(move |place| {
+        let field = schema.field(place);
+        Column::new(field.name(), Expression::Column(place), field.data_type().clone())
+    })
+}
+
 /// Some columns of a plan.
 pub(super) fn pick(input: Arc<Plan>, places: &[usize]) -> Arc<Plan> {
     let schema = input.schema();
@@ -174,4 +202,18 @@ pub(super) fn keys(
         }
     }
     Ok(())
+}
+
+/// Each row as often as an expression says, with a number as one more column.
+pub(super) fn repeated(input: Arc<Plan>, times: Expression) -> Arc<Plan> {
+    let numbers = DataType::new_list(DataType::Int64, true);
+    let series = Expression::Call {
+        function: "generate_series".to_owned(),
+        arguments: vec![Expression::Literal(Literal::Int64(1)), times],
+        returns: numbers.clone(),
+    };
+    let own = input.schema();
+    let columns = own.fields().iter().map(|f| (f.name().as_str(), f.data_type().clone()));
+    let schema = schema(columns.chain([("number", DataType::Int64)]));
+    Arc::new(Plan::Unnest { input, lists: vec![(series, numbers)], schema })
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use stillframe_protocol::{
-    AggregateFunction, BinaryOperator, Expression, Literal, Plan, UnaryOperator,
+    AggregateFunction, BinaryOperator, Expression, JoinKey, Literal, Plan, UnaryOperator,
 };
 
 /// The operators of a plan.
@@ -37,12 +37,18 @@ fn operator(plan: &Plan) -> String {
             format!("Project {}", list(columns))
         }
         Plan::Join { on, residual, .. } => {
-            let on = on.iter().map(|(left, right)| format!("left #{left} = right #{right}"));
-            let mut line = format!("Join {}", list(on)).trim_end().to_owned();
+            let mut line = format!("Join {}", list(on.iter().map(key))).trim_end().to_owned();
             if let Some(residual) = residual {
                 let _ = write!(line, " where {}", expression(residual));
             }
             line
+        }
+        Plan::Semijoin { on, negated, .. } => {
+            let name = if *negated { "Antijoin" } else { "Semijoin" };
+            format!("{name} {}", list(on.iter().map(key))).trim_end().to_owned()
+        }
+        Plan::Unnest { lists, .. } => {
+            format!("Unnest {}", list(lists.iter().map(|(list, _)| expression(list))))
         }
         Plan::Aggregate { groups, aggregates, .. } => {
             let groups = list(groups.iter().map(|group| format!("#{group}")));
@@ -64,6 +70,11 @@ fn operator(plan: &Plan) -> String {
         Plan::Distinct { .. } => "Distinct".to_owned(),
         Plan::UnionAll { .. } => "UnionAll".to_owned(),
     }
+}
+
+fn key(key: &JoinKey) -> String {
+    let equals = if key.null_equal { "IS NOT DISTINCT FROM" } else { "=" };
+    format!("left #{} {equals} right #{}", key.left, key.right)
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {

@@ -1,27 +1,26 @@
-//! The analysis and the few optimizer rules that a view's query goes through.
+//! The few optimizer rules that a view's query goes through.
 
 use std::sync::{Arc, LazyLock};
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
-use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
+use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::eliminate_outer_join::EliminateOuterJoin;
 use datafusion::optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::push_down_filter::PushDownFilter;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
-use datafusion::optimizer::{Optimizer, OptimizerConfig};
 
-use crate::query::classify;
+use super::set_operation;
+use crate::query::{classify, with_applies};
 use crate::{Error, SqlState};
 
 /// Rules whose results stay within the protocol's operators.
 static RULES: LazyLock<Optimizer> = LazyLock::new(|| {
     Optimizer::with_rules(vec![
         Arc::new(SimplifyExpressions::new()),
-        Arc::new(DecorrelatePredicateSubquery::new()),
         Arc::new(ExtractEquijoinPredicate::new()),
         Arc::new(EliminateCrossJoin::new()),
         Arc::new(EliminateOuterJoin::new()),
@@ -30,14 +29,19 @@ static RULES: LazyLock<Optimizer> = LazyLock::new(|| {
     ])
 });
 
-/// Settles types, and brings a query near to the protocol's operators.
+/// Brings a query, whose types are settled, near to the protocol's operators.
 pub(super) fn optimize(state: &SessionState, query: &LogicalPlan) -> Result<LogicalPlan, Error> {
     refuse_volatile(query)?;
-    let options = state.options();
-    let analyzed =
-        state.analyzer().execute_and_check(query.clone(), &options, |_, _| {}).map_err(classify)?;
-    refuse_volatile(&analyzed)?;
-    RULES.optimize(analyzed, state, |_, _| {}).map_err(classify)
+    optimize_subquery(state, query)
+}
+
+/// The same for a subquery of a query that has been looked at.
+pub(super) fn optimize_subquery(
+    state: &SessionState,
+    query: &LogicalPlan,
+) -> Result<LogicalPlan, Error> {
+    let applied = with_applies(query).and_then(set_operation::marked).map_err(classify)?;
+    RULES.optimize(applied, state, |_, _| {}).map_err(classify)
 }
 
 /// Refuses functions whose value depends on when, where or how often they are called. Must run

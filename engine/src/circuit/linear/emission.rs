@@ -51,25 +51,25 @@ impl Emission<OrdZSet<Row>> for Rows {
 /// Rows in two parts.
 pub(crate) struct KeyedRows {
     cutter: Cutter,
-    drop_nulls: bool,
-    key_columns: usize,
+    /// How many parts of the key are never NULL.
+    not_null: usize,
     rows: Vec<Tup2<Tup2<Row, Row>, ZWeight>>,
 }
 
 impl KeyedRows {
-    /// Rows with a key of some registers and a rest of others. If `drop_nulls`, rows with a NULL in
-    /// their key are left out.
+    /// Rows with a key of some registers and a rest of others. Rows with a NULL in one of the
+    /// registers `not_null` are left out.
     pub(crate) fn new(
         relation: &Relation,
         key: &[usize],
         rest: &[usize],
-        drop_nulls: bool,
+        not_null: &[usize],
     ) -> Result<Self, EngineError> {
-        let fields: Vec<[usize; 1]> = key.iter().map(|register| [*register]).collect();
+        let fields: Vec<[usize; 1]> = not_null.iter().map(|register| [*register]).collect();
         let mut lists = vec![key, rest];
         lists.extend(fields.iter().map(|field| &field[..]));
         let cutter = Cutter::new(&relation.source.codec, &relation.types, &lists)?;
-        Ok(Self { cutter, drop_nulls, key_columns: key.len(), rows: vec![] })
+        Ok(Self { cutter, not_null: not_null.len(), rows: vec![] })
     }
 }
 
@@ -79,8 +79,7 @@ impl Emission<OrdIndexedZSet<Row, Row>> for KeyedRows {
         let rows = &mut self.rows;
         rows.reserve(weights.len());
         self.cutter.for_each(chunk, |number, fields| {
-            let mut key = 2..2 + self.key_columns;
-            if self.drop_nulls && key.any(|field| is_null(fields.field(field))) {
+            if (2..2 + self.not_null).any(|field| is_null(fields.field(field))) {
                 return;
             }
             rows.push(Tup2(Tup2(fields.row(0), fields.row(1)), weights[number]));

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use arrow::datatypes::DataType;
 use stillframe_protocol::{
-    AggregateFunction, BinaryOperator, Expression, Literal, Program, RelationId, UnaryOperator,
-    View,
+    AggregateFunction, BinaryOperator, Expression, JoinKey, Literal, Program, RelationId,
+    UnaryOperator, View,
 };
 
 use super::cluster::Cluster;
 use super::model::{CUSTOMERS, ORDERS, RATES, Random, Tables, customers, orders, rates, tables};
 use super::plans::{
-    Rows, and, bigint, binary, call, cast, column, integer, scan, text, union, values,
+    Rows, and, bigint, binary, call, cast, column, integer, keys, list, scan, text, union, values,
 };
 use super::reference::{Views, answer, encoded};
 
@@ -105,6 +105,63 @@ pub(super) fn views() -> Vec<(&'static str, Rows)> {
                 &[(1, 0)],
                 None,
             ),
+        ),
+        (
+            "join where NULL equals NULL",
+            o.select(&[1, 0]).join_with_nulls(&c, &[JoinKey::null_equal(0, 0)]),
+        ),
+        (
+            "join where NULL equals NULL in one of two columns",
+            o.join_with_nulls(&c, &[JoinKey::null_equal(5, 1), JoinKey::new(1, 0)]),
+        ),
+        (
+            "join of groups where NULL equals NULL",
+            by_status.join_with_nulls(
+                &o.select(&[1, 5]),
+                &[JoinKey::null_equal(1, 0), JoinKey::null_equal(0, 1)],
+            ),
+        ),
+        ("semijoin", o.semijoin(&c, &keys(&[(1, 0)]), false)),
+        ("antijoin", o.semijoin(&c, &keys(&[(1, 0)]), true)),
+        ("antijoin of a bag", c.semijoin(&o, &keys(&[(0, 1)]), true)),
+        ("semijoin of a bag", c.semijoin(&o, &keys(&[(0, 1)]), false)),
+        ("antijoin with a primary key", c.semijoin(&r, &keys(&[(2, 1), (1, 0)]), true)),
+        ("antijoin of a primary key", r.semijoin(&c, &keys(&[(1, 2), (0, 1)]), true)),
+        (
+            "antijoin of groups",
+            by_status.semijoin(&c.select(&[0, 1]), &keys(&[(1, 0), (0, 1)]), true),
+        ),
+        (
+            "antijoin of whole rows",
+            o.select(&[1, 5]).semijoin(
+                &c.select(&[0, 1]),
+                &[JoinKey::null_equal(0, 0), JoinKey::null_equal(1, 1)],
+                true,
+            ),
+        ),
+        (
+            "semijoin with both kinds of keys",
+            o.filter(binary(column(2), Greater, integer(0))).semijoin(
+                &c,
+                &[JoinKey::new(1, 0), JoinKey::null_equal(5, 1)],
+                false,
+            ),
+        ),
+        ("semijoin with anything", c.semijoin(&r, &[], false)),
+        ("antijoin with anything", c.semijoin(&r, &[], true)),
+        (
+            "unnest",
+            o.select(&[0, 5]).unnest(vec![(
+                call("make_array", vec![column(1), text("x"), column(1)], list(DataType::Utf8)),
+                list(DataType::Utf8),
+            )]),
+        ),
+        (
+            "unnest of a series",
+            o.select(&[0]).unnest(vec![(
+                call("generate_series", vec![bigint(58), column(0)], list(DataType::Int64)),
+                list(DataType::Int64),
+            )]),
         ),
         ("group by", by_status.clone()),
         ("group by a primary key", o.aggregate(&[0], &[(Sum, Some(2)), (Max, Some(5))])),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use stillframe_protocol::{
-    Aggregate, AggregateFunction, BinaryOperator, Expression, Literal, Plan, RelationId,
+    Aggregate, AggregateFunction, BinaryOperator, Expression, JoinKey, Literal, Plan, RelationId,
 };
 
 pub(super) fn schema(types: &[DataType]) -> SchemaRef {
@@ -44,6 +44,16 @@ pub(super) fn cast(operand: Expression, to: DataType) -> Expression {
 
 pub(super) fn call(function: &str, arguments: Vec<Expression>, returns: DataType) -> Expression {
     Expression::Call { function: function.to_owned(), arguments, returns }
+}
+
+/// Lists of a type.
+pub(super) fn list(element: DataType) -> DataType {
+    DataType::new_list(element, true)
+}
+
+/// Keys of a join where NULL equals nothing.
+pub(super) fn keys(on: &[(usize, usize)]) -> Vec<JoinKey> {
+    on.iter().map(|(left, right)| JoinKey::new(*left, *right)).collect()
 }
 
 /// A plan and how to go on from it.
@@ -95,10 +105,42 @@ impl Rows {
         Self(Arc::new(Plan::Join {
             left: Arc::clone(&self.0),
             right: Arc::clone(&right.0),
-            on: on.to_vec(),
+            on: keys(on),
             residual,
             schema: schema(&types),
         }))
+    }
+
+    /// Joins on columns where NULL equals NULL.
+    pub(super) fn join_with_nulls(&self, right: &Self, on: &[JoinKey]) -> Self {
+        let types = [self.types(), right.types()].concat();
+        Self(Arc::new(Plan::Join {
+            left: Arc::clone(&self.0),
+            right: Arc::clone(&right.0),
+            on: on.to_vec(),
+            residual: None,
+            schema: schema(&types),
+        }))
+    }
+
+    pub(super) fn semijoin(&self, right: &Self, on: &[JoinKey], negated: bool) -> Self {
+        Self(Arc::new(Plan::Semijoin {
+            left: Arc::clone(&self.0),
+            right: Arc::clone(&right.0),
+            on: on.to_vec(),
+            negated,
+        }))
+    }
+
+    /// A row for each element of lists.
+    pub(super) fn unnest(&self, lists: Vec<(Expression, DataType)>) -> Self {
+        let elements = lists.iter().map(|(_, list)| match list {
+            DataType::List(field) => field.data_type().clone(),
+            other => panic!("{other} is no list"),
+        });
+        let types: Vec<DataType> = self.types().into_iter().chain(elements).collect();
+        let input = Arc::clone(&self.0);
+        Self(Arc::new(Plan::Unnest { input, lists, schema: schema(&types) }))
     }
 
     /// The results have the types that the protocol says.

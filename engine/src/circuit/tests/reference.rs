@@ -6,11 +6,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, Schema, i256};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::ScalarValue;
-use stillframe_protocol::{Aggregate, AggregateFunction, Expression, Plan, RelationId, RowError};
+use stillframe_protocol::{
+    Aggregate, AggregateFunction, Expression, JoinKey, Plan, RelationId, RowError,
+};
 
 use super::cluster::{Bag, functions};
 use super::plans::schema;
@@ -103,11 +105,8 @@ fn rows(
             let mut joined = vec![];
             for left in &left {
                 for right in &right {
-                    let meets = |(a, b): &(usize, usize)| {
-                        !left[*a].is_null() && !right[*b].is_null() && left[*a] == right[*b]
-                    };
                     let row: Record = left.iter().chain(right).cloned().collect();
-                    if on.iter().all(meets)
+                    if meet(left, right, on)
                         && residual.iter().all(|residual| is_true(residual, schema, &row, errors))
                     {
                         joined.push(row);
@@ -115,6 +114,25 @@ fn rows(
                 }
             }
             joined
+        }
+        Plan::Semijoin { left, right, on, negated } => {
+            let mut left = rows(left, tables, views, errors);
+            let right = rows(right, tables, views, errors);
+            left.retain(|left| right.iter().any(|right| meet(left, right, on)) != *negated);
+            left
+        }
+        Plan::Unnest { input, lists, .. } => {
+            let input_schema = input.schema();
+            let mut unnested = vec![];
+            for row in rows(input, tables, views, errors) {
+                let lists: Result<Vec<ScalarValue>, RowError> =
+                    lists.iter().map(|(list, _)| evaluate(list, &input_schema, &row)).collect();
+                match lists {
+                    Ok(lists) => unnested.extend(beside_elements(&row, &lists)),
+                    Err(error) => errors.push(error),
+                }
+            }
+            unnested
         }
         Plan::Aggregate { input, groups, aggregates, schema } => {
             let input = rows(input, tables, views, errors);
@@ -130,6 +148,38 @@ fn rows(
             inputs.iter().flat_map(|input| rows(input, tables, views, errors)).collect()
         }
     }
+}
+
+fn meet(left: &Record, right: &Record, on: &[JoinKey]) -> bool {
+    on.iter().all(|key| {
+        let (left, right) = (&left[key.left], &right[key.right]);
+        left == right && (key.null_equal || !left.is_null())
+    })
+}
+
+fn beside_elements(row: &Record, lists: &[ScalarValue]) -> Vec<Record> {
+    let lists: Vec<Vec<ScalarValue>> = lists
+        .iter()
+        .map(|list| {
+            let ScalarValue::List(list) = list else { panic!("{list} is no list") };
+            let elements = if list.is_null(0) { list.values().slice(0, 0) } else { list.value(0) };
+            let element = |place| ScalarValue::try_from_array(&elements, place).unwrap();
+            (0..elements.len()).map(element).collect()
+        })
+        .collect();
+    let length = lists.iter().map(Vec::len).max().unwrap_or(0);
+    let beside = |place: usize| {
+        let elements = lists.iter().map(|list| match list.get(place) {
+            Some(element) => element.clone(),
+            None => ScalarValue::try_from(list_type(list)).unwrap(),
+        });
+        row.iter().cloned().chain(elements).collect()
+    };
+    (0..length).map(beside).collect()
+}
+
+fn list_type(list: &[ScalarValue]) -> DataType {
+    list.first().map_or(DataType::Int64, ScalarValue::data_type)
 }
 
 /// A row with the one zero and the one NaN that are stored.

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 };
 use stillframe_protocol::{
     Action, Aggregate, AggregateFunction, BinaryOperator, Expression, Host as _, HostError,
-    Literal, Plan, Program, RelationId, ScanRequest, Step, View,
+    JoinKey, Literal, Plan, Program, RelationId, ScanRequest, Step, View,
 };
 
 use super::world::*;
@@ -70,7 +70,7 @@ pub(super) fn meetings(id: RelationId, least: i64) -> View {
     let plan = Plan::Join {
         left: stored(ACCOUNTS, accounts_schema()),
         right: stored(LOG, log_schema()),
-        on: vec![(0, 0)],
+        on: vec![JoinKey::new(0, 0)],
         residual: Some(compared(BinaryOperator::Greater, 2, least)),
         schema: Arc::new(Schema::new(both)),
     };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::compute::take;
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::format_state_name;
@@ -29,6 +29,16 @@ pub(in crate::functions) fn first_two() -> Arc<AggregateUDF> {
 pub(in crate::functions) fn only_row() -> Arc<ScalarUDF> {
     let signature = Signature::any(1, Volatility::Immutable);
     Arc::new(ScalarUDF::new_from_impl(OnlyRow { signature }))
+}
+
+/// The name of [`only_row_of`].
+pub(crate) const ONLY_ROW_OF: &str = "only row of";
+
+/// The function: a value that was taken from so many rows; an error of more than one. Its arguments
+/// are the number of rows and the value.
+pub(in crate::functions) fn only_row_of() -> Arc<ScalarUDF> {
+    let signature = Signature::any(2, Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(OnlyRowOf { signature }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -150,13 +160,48 @@ impl ScalarUDFImpl for OnlyRow {
             match length {
                 0 => Ok(None),
                 1 => Ok(Some(offsets[row] as u32)),
-                _ => {
-                    let message = "more than one row returned by a subquery used as an expression";
-                    Err(Error::new(SqlState::CARDINALITY_VIOLATION, message))
-                }
+                _ => Err(too_many()),
             }
         });
         let places = places.collect::<std::result::Result<UInt32Array, Error>>()?;
         shaped(take(lists.values(), &places, None)?, is_scalar)
     }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OnlyRowOf {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for OnlyRowOf {
+    fn name(&self) -> &str {
+        ONLY_ROW_OF
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match arguments {
+            [DataType::Int64, value] => Ok(value.clone()),
+            _ => Err(Error::internal("a row without a count").into()),
+        }
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [count, value] = arguments.args.as_slice() else {
+            return Err(Error::internal("a row without a count").into());
+        };
+        let (counts, _) = one_array(count)?;
+        if counts.as_primitive::<Int64Type>().iter().flatten().any(|count| count > 1) {
+            return Err(too_many().into());
+        }
+        Ok(value.clone())
+    }
+}
+
+fn too_many() -> Error {
+    let message = "more than one row returned by a subquery used as an expression";
+    Error::new(SqlState::CARDINALITY_VIOLATION, message)
 }

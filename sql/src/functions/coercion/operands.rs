@@ -9,8 +9,8 @@ use datafusion::logical_expr::expr::{
 };
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection,
-    ScalarUDF, Union, WindowFrameBound, WindowFrameUnits,
+    Between, BinaryExpr, Case, Cast, Distinct, Expr, ExprSchemable, Join, JoinType, LogicalPlan,
+    Operator, Projection, ScalarUDF, Union, WindowFrameBound, WindowFrameUnits,
 };
 
 use crate::functions::cast::numeric_for;
@@ -20,6 +20,7 @@ use crate::functions::marker::{Condition, Recursive, Typed};
 use crate::functions::pattern;
 use crate::functions::resolve::{Purpose, common, decimal, rank};
 use crate::functions::scalar::{Function, no_function, no_operator, type_name};
+use crate::functions::set_operation::is_set_operation;
 use crate::text::{MAX_PRECISION, Numeric, TextFormat, TimeZone};
 use crate::{Error, SqlState, Type};
 
@@ -74,6 +75,9 @@ impl Operands<'_> {
     /// What plans compare or put together outside of expressions.
     pub(super) fn plan(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
         match plan {
+            LogicalPlan::Join(join) if is_set_operation(&join) => {
+                self.set_operation(join).map(LogicalPlan::Join)
+            }
             LogicalPlan::Join(join) => self.join(join).map(LogicalPlan::Join),
             LogicalPlan::Union(union) => self.union(union).map(LogicalPlan::Union),
             LogicalPlan::Limit(mut limit) => {
@@ -476,6 +480,64 @@ impl Operands<'_> {
             }
         }
         Ok(union)
+    }
+
+    /// INTERSECT or EXCEPT, whose columns get the types that both sides have in common.
+    fn set_operation(&self, mut join: Join) -> Result<Join> {
+        let construct = match join.join_type {
+            JoinType::LeftSemi => "INTERSECT",
+            _ => "EXCEPT",
+        };
+        for place in 0..join.left.schema().fields().len() {
+            let sides = [&mut join.left, &mut join.right];
+            let is_open = sides.each_ref().map(|side| is_open(side, place));
+            let types = sides.each_ref().map(|side| side.schema().field(place).data_type().clone());
+            let known = types.iter().zip(is_open).filter(|(kind, open)| !open && !kind.is_null());
+            let known: Vec<_> = known.map(|(kind, _)| kind.clone()).collect();
+            if known.is_empty() {
+                continue;
+            }
+            let target =
+                common(&known, Purpose::Column).ok_or_else(|| cannot_match(construct, &types))?;
+            let Some(kind) = Type::from_arrow(&target) else { continue };
+            for ((side, is_open), found) in sides.into_iter().zip(is_open).zip(&types) {
+                if is_open {
+                    *side = Arc::new(self.with_typed(side, place, &kind)?);
+                } else if *found != target {
+                    *side = Arc::new(self.with_cast(side, place, &kind)?);
+                }
+            }
+        }
+        self.join(Join::try_new(
+            join.left,
+            join.right,
+            join.on,
+            join.filter,
+            join.join_type,
+            join.join_constraint,
+            join.null_equality,
+            join.null_aware,
+        )?)
+    }
+
+    /// An input with one column in another type.
+    fn with_cast(&self, input: &LogicalPlan, place: usize, kind: &Type) -> Result<LogicalPlan> {
+        if let LogicalPlan::Distinct(Distinct::All(input)) = input {
+            // It must stay what it is.
+            let input = self.with_cast(input, place, kind)?;
+            return Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(input))));
+        }
+        let casts = Casts { schema: input.schema(), format: self.format };
+        let exprs = input.schema().columns().into_iter().enumerate().map(|(at, column)| {
+            if at != place {
+                return Ok(Expr::Column(column));
+            }
+            let (relation, name) = (column.relation.clone(), column.name.clone());
+            let cast = casts.to(Expr::Column(column), &without_limit(kind))?;
+            Ok(cast.alias_qualified(relation, name))
+        });
+        let exprs = exprs.collect::<Result<Vec<_>>>()?;
+        Ok(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(input.clone()))?))
     }
 
     /// An input with the literals of one column in a type.

@@ -25,6 +25,8 @@ pub(super) enum Reach {
     Values,
     /// All that DataFusion would have to turn into joins.
     All,
+    /// All there are.
+    Everything,
 }
 
 /// Whether a plan has subqueries in expressions, or beside the rows that they refer to.
@@ -65,9 +67,10 @@ struct Rewriter {
 impl Rewriter {
     fn node(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         match plan {
-            LogicalPlan::Join(join) if self.reach == Reach::All && is_lateral(&join.right) => {
+            LogicalPlan::Join(join) if self.reach != Reach::Values && is_lateral(&join.right) => {
                 Ok(Transformed::yes(lateral(join)?))
             }
+            LogicalPlan::Join(join) if self.reach == Reach::Everything => self.join(join),
             LogicalPlan::Filter(filter) => self.filter(filter),
             LogicalPlan::Sort(sort) => self.sort(sort),
             plan @ (LogicalPlan::Projection(_)
@@ -82,8 +85,20 @@ impl Rewriter {
     fn filter(&mut self, filter: Filter) -> Result<Transformed<LogicalPlan>> {
         let columns = filter.input.schema().columns();
         let mut input = Arc::unwrap_or_clone(filter.input);
+        let mut asked = split_conjunction_owned(filter.predicate);
+        if self.reach == Reach::Everything {
+            // Rows that another condition drops aren't asked about.
+            let (with, without): (Vec<_>, Vec<_>) = asked.into_iter().partition(has_subquery);
+            asked = with;
+            if let Some(predicate) = conjunction(without) {
+                input = LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?);
+            }
+            if asked.is_empty() {
+                return Ok(Transformed::yes(input));
+            }
+        }
         let mut conjuncts = vec![];
-        for conjunct in split_conjunction_owned(filter.predicate) {
+        for conjunct in asked {
             if self.reach == Reach::Values && is_join(&conjunct)? {
                 conjuncts.push(conjunct);
             } else {
@@ -95,6 +110,47 @@ impl Rewriter {
         let grows = input.schema().fields().len() > columns.len();
         let plan = LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?);
         Ok(Transformed::yes(if grows { only(plan, columns)? } else { plan }))
+    }
+
+    /// A join whose condition asks for subqueries.
+    fn join(&mut self, mut join: Join) -> Result<Transformed<LogicalPlan>> {
+        let conjuncts = join.filter.clone().map(split_conjunction_owned).unwrap_or_default();
+        let (asked, plain): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(has_subquery);
+        if asked.is_empty() {
+            return Ok(Transformed::no(LogicalPlan::Join(join)));
+        }
+        join.filter = conjunction(plain);
+        if join.join_type == JoinType::Inner {
+            let predicate =
+                conjunction(asked).ok_or_else(|| Error::internal("a condition is lost"))?;
+            let plan = LogicalPlan::Join(join);
+            return self.filter(Filter::try_new(predicate, Arc::new(plan))?);
+        }
+        // Their outcomes are computed beside the rows of one side.
+        let columns = join.schema.columns();
+        let mut left = Arc::unwrap_or_clone(join.left);
+        let mut right = Arc::unwrap_or_clone(join.right);
+        let mut conjuncts = join.filter.into_iter().collect::<Vec<_>>();
+        for conjunct in asked {
+            let is_left = is_of(&conjunct, left.schema())?;
+            if !is_left && !is_of(&conjunct, right.schema())? {
+                let what = "a subquery of both sides in the condition of an outer join";
+                return Err(Error::unsupported(what).into());
+            }
+            let side = if is_left { &mut left } else { &mut right };
+            conjuncts.push(self.expression(conjunct, side)?);
+        }
+        let plan = Join::try_new(
+            Arc::new(left),
+            Arc::new(right),
+            join.on,
+            conjunction(conjuncts),
+            join.join_type,
+            join.join_constraint,
+            join.null_equality,
+            join.null_aware,
+        )?;
+        Ok(Transformed::yes(only(LogicalPlan::Join(plan), columns)?))
     }
 
     /// A subquery in ORDER BY may take columns that aren't among the results.
@@ -150,7 +206,9 @@ impl Rewriter {
     fn expression(&mut self, expr: Expr, input: &mut LogicalPlan) -> Result<Expr> {
         let rewritten = expr.transform_up(|expr| {
             Ok(match expr {
-                Expr::ScalarSubquery(subquery) if subquery.outer_ref_columns.is_empty() => {
+                Expr::ScalarSubquery(subquery)
+                    if subquery.outer_ref_columns.is_empty() && self.reach != Reach::Everything =>
+                {
                     // DataFusion computes it once, first of all.
                     let inside = rewrite(&subquery.subquery, self.reach)?;
                     let subquery = Subquery { subquery: Arc::new(inside), ..subquery };
@@ -237,6 +295,34 @@ pub(super) fn is_mistaken(expr: &Expr) -> Result<bool> {
         Some(subquery) => Ok(is_not_in || outer::skips_level(&subquery.subquery)?),
         None => Ok(is_not_in),
     }
+}
+
+fn has_subquery(expr: &Expr) -> bool {
+    expr.exists(|expr| Ok(subquery_of(expr).is_some())).unwrap_or(true)
+}
+
+/// Whether the subqueries of an expression, and what is compared with them, only take columns of
+/// a schema.
+fn is_of(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+    let mut is_of = true;
+    expr.apply(|expr| {
+        if let Some(subquery) = subquery_of(expr) {
+            let is_own = |expr: &Expr| match expr {
+                Expr::OuterReferenceColumn(_, column) => schema.has_column(column),
+                _ => false,
+            };
+            is_of &= subquery.outer_ref_columns.iter().all(is_own);
+            let operand = match expr {
+                Expr::InSubquery(search) => Some(&search.expr),
+                Expr::SetComparison(comparison) => Some(&comparison.expr),
+                _ => None,
+            };
+            let columns = operand.map(|operand| operand.column_refs()).unwrap_or_default();
+            is_of &= columns.into_iter().all(|column| schema.has_column(column));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(is_of)
 }
 
 fn is_correlated(subquery: &Subquery) -> bool {
