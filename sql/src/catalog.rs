@@ -106,6 +106,7 @@ pub enum RelationKind {
         /// The relations it reads directly, stored queries included.
         reads: BTreeSet<RelationId>,
         /// What the engine computes.
+        #[serde(with = "stillframe_protocol::shared")]
         plan: Arc<Plan>,
     },
 }

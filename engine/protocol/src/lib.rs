@@ -55,7 +55,10 @@ pub use identifiers::{
     CatalogVersion, CommandNumber, Epoch, FrameId, Generation, HostId, Incarnation, LeaseId,
     RelationId, Shard, Step, TransactionId,
 };
-pub use plan::{Aggregate, AggregateFunction, Fingerprint, JoinKey, Plan, Program, Table, View};
+pub use plan::{
+    Aggregate, AggregateFunction, Fingerprint, Fingerprints, JoinKey, Plan, Program, Table, View,
+    shared,
+};
 pub use registration::{Registration, Standing};
 pub use scan::{ScanPart, ScanRequest, ScanStream};
 pub use write::{Changes, Entry, Lockable, Mode, Staging};

@@ -3,12 +3,17 @@
 //! A plan refers to relations by their ids and to columns by their places, never by names, so that
 //! equal plans are equal work: [`Plan::fingerprint`] names an operator's state.
 
+pub mod shared;
+
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+pub use shared::Fingerprints;
 
 use crate::{Expression, Literal, RelationId};
 
@@ -28,7 +33,8 @@ impl Program {
             let types = table.schema.fields().iter().map(|f| (f.data_type(), f.is_nullable()));
             (table.id, table.key_columns, types.collect::<Vec<_>>())
         });
-        let views = self.views.iter().map(|view| (view.id, view.plan.fingerprint().0));
+        let mut fingerprints = Fingerprints::default();
+        let views = self.views.iter().map(|view| (view.id, fingerprints.of(&view.plan).0));
         Fingerprint::of(&(tables.collect::<Vec<_>>(), views.collect::<Vec<_>>()))
     }
 }
@@ -50,12 +56,18 @@ pub struct View {
     /// Its number.
     pub id: RelationId,
     /// What it computes. The columns of the plan are the columns of the view.
+    #[serde(with = "shared")]
     pub plan: Arc<Plan>,
 }
 
 /// A relational operator with its inputs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+///
+/// Plans are equal if they compute the same in columns of the same names.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Plan {
+    /// What stands elsewhere: only in the serialised form of a plan ([`shared`]), and in what a
+    /// fingerprint is computed of.
+    Reference(u128),
     /// All rows and columns of a table or an earlier view.
     Relation {
         /// Which.
@@ -210,13 +222,14 @@ impl Plan {
             | Self::UnionAll { schema, .. } => Arc::clone(schema),
             Self::Filter { input, .. } | Self::Distinct { input } => input.schema(),
             Self::Semijoin { left, .. } => left.schema(),
+            Self::Reference(_) => Arc::new(Schema::empty()),
         }
     }
 
     /// The plans this one reads, in order.
     pub fn inputs(&self) -> Vec<&Arc<Plan>> {
         match self {
-            Self::Relation { .. } | Self::Values { .. } => vec![],
+            Self::Reference(_) | Self::Relation { .. } | Self::Values { .. } => vec![],
             Self::Filter { input, .. }
             | Self::Project { input, .. }
             | Self::Aggregate { input, .. }
@@ -229,68 +242,67 @@ impl Plan {
         }
     }
 
-    /// The ids of all relations it reads, in order, each as often as it is read.
+    /// The ids of all relations it reads, in order.
     pub fn relations(&self) -> Vec<RelationId> {
-        match self {
-            Self::Relation { id, .. } => vec![*id],
-            plan => plan.inputs().into_iter().flat_map(|input| input.relations()).collect(),
-        }
+        let mut found = vec![];
+        shared::relations(self, &mut HashSet::new(), &mut found);
+        found
     }
 
     /// A name for what the plan computes: equal plans have equal fingerprints, whatever their
     /// columns are called.
     pub fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of(&self.nameless())
+        Fingerprints::default().of(self)
     }
 
-    /// The same plan with columns named by their places.
-    fn nameless(&self) -> Plan {
-        let recurse = |plan: &Arc<Plan>| Arc::new(plan.nameless());
-        match self {
-            Self::Relation { id, schema } => Self::Relation { id: *id, schema: unnamed(schema) },
-            Self::Values { schema, rows } => {
-                Self::Values { schema: unnamed(schema), rows: rows.clone() }
+    /// The same operator over other inputs.
+    #[must_use]
+    pub fn map_inputs(&self, map: &mut dyn FnMut(&Arc<Plan>) -> Arc<Plan>) -> Self {
+        let mut plan = self.clone();
+        match &mut plan {
+            Self::Reference(_) | Self::Relation { .. } | Self::Values { .. } => {}
+            Self::Filter { input, .. }
+            | Self::Project { input, .. }
+            | Self::Aggregate { input, .. }
+            | Self::Unnest { input, .. }
+            | Self::Distinct { input } => *input = map(input),
+            Self::Join { left, right, .. } | Self::Semijoin { left, right, .. } => {
+                *left = map(left);
+                *right = map(right);
             }
-            Self::Filter { input, predicate } => {
-                Self::Filter { input: recurse(input), predicate: predicate.clone() }
+            Self::UnionAll { inputs, .. } => {
+                inputs.iter_mut().for_each(|input| *input = map(input));
             }
-            Self::Project { input, expressions, schema } => Self::Project {
-                input: recurse(input),
-                expressions: expressions.clone(),
-                schema: unnamed(schema),
-            },
-            Self::Join { left, right, on, residual, schema } => Self::Join {
-                left: recurse(left),
-                right: recurse(right),
-                on: on.clone(),
-                residual: residual.clone(),
-                schema: unnamed(schema),
-            },
-            Self::Aggregate { input, groups, aggregates, schema } => Self::Aggregate {
-                input: recurse(input),
-                groups: groups.clone(),
-                aggregates: aggregates.clone(),
-                schema: unnamed(schema),
-            },
-            Self::Semijoin { left, right, on, negated } => Self::Semijoin {
-                left: recurse(left),
-                right: recurse(right),
-                on: on.clone(),
-                negated: *negated,
-            },
-            Self::Unnest { input, lists, schema } => Self::Unnest {
-                input: recurse(input),
-                lists: lists.clone(),
-                schema: unnamed(schema),
-            },
-            Self::Distinct { input } => Self::Distinct { input: recurse(input) },
-            Self::UnionAll { inputs, schema } => Self::UnionAll {
-                inputs: inputs.iter().map(recurse).collect(),
-                schema: unnamed(schema),
-            },
         }
+        plan
+    }
+
+    /// The same operator with columns named by their places.
+    fn nameless(mut self) -> Self {
+        match &mut self {
+            Self::Reference(_)
+            | Self::Filter { .. }
+            | Self::Semijoin { .. }
+            | Self::Distinct { .. } => {}
+            Self::Relation { schema, .. }
+            | Self::Values { schema, .. }
+            | Self::Project { schema, .. }
+            | Self::Join { schema, .. }
+            | Self::Aggregate { schema, .. }
+            | Self::Unnest { schema, .. }
+            | Self::UnionAll { schema, .. } => *schema = unnamed(schema),
+        }
+        self
     }
 }
+
+impl PartialEq for Plan {
+    fn eq(&self, other: &Self) -> bool {
+        self.schema() == other.schema() && self.fingerprint() == other.fingerprint()
+    }
+}
+
+impl Eq for Plan {}
 
 fn unnamed(schema: &Schema) -> SchemaRef {
     let fields = schema

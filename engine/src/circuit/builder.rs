@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use dbsp::RootCircuit;
-use stillframe_protocol::{Fingerprint, Plan, RelationId, Table, View};
+use stillframe_protocol::{Fingerprint, Fingerprints, Plan, RelationId, Table, View};
 
 use super::aggregate::Grouping;
 use super::explain::Notes;
@@ -27,6 +27,7 @@ pub(crate) struct Builder<'a> {
     pub(super) circuit: &'a RootCircuit,
     pub(super) identity: Identity,
     pub(super) notes: Notes,
+    fingerprints: Fingerprints,
     pub(super) functions: &'a Functions,
     /// Tables and views.
     relations: HashMap<RelationId, Relation>,
@@ -45,6 +46,7 @@ impl<'a> Builder<'a> {
             circuit,
             identity: Identity::default(),
             notes: Notes::default(),
+            fingerprints: Fingerprints::default(),
             functions,
             relations: HashMap::new(),
             built: HashMap::new(),
@@ -80,7 +82,7 @@ impl<'a> Builder<'a> {
         view: RelationId,
         plan: &Plan,
     ) -> Result<(Relation, RelationOutput), EngineError> {
-        let fingerprint = plan.fingerprint();
+        let fingerprint = self.fingerprints.of(plan);
         let relation = match self.views.get(&fingerprint) {
             Some(same) => same.clone(),
             None => self.relation(plan)?,
@@ -106,7 +108,7 @@ impl<'a> Builder<'a> {
     }
 
     fn built_once(&mut self, plan: &Plan) -> Result<Relation, EngineError> {
-        let fingerprint = plan.fingerprint();
+        let fingerprint = self.fingerprints.of(plan);
         if let Some(relation) = self.built.get(&fingerprint) {
             self.notes.note("the same as elsewhere, computed once");
             return Ok(relation.clone());
@@ -120,6 +122,9 @@ impl<'a> Builder<'a> {
 
     fn build(&mut self, plan: &Plan, fingerprint: Fingerprint) -> Result<Relation, EngineError> {
         match plan {
+            Plan::Reference(_) => {
+                Err(EngineError::InvalidPlan("a part of a plan is missing".to_owned()))
+            }
             Plan::Relation { id, .. } => match self.relations.get(id) {
                 Some(relation) => {
                     self.notes.note(format!("{id}, whose rows are stored already"));

@@ -86,6 +86,7 @@ impl Notes {
     /// Starts a node; what is noted until [`Self::close`] belongs to it.
     pub(super) fn open(&mut self, plan: &Plan) {
         let title = match plan {
+            Plan::Reference(_) => "Reference",
             Plan::Relation { .. } => "Relation",
             Plan::Values { .. } => "Values",
             Plan::Filter { .. } => "Filter",

@@ -22,6 +22,7 @@ fn write_plan(plan: &Plan, depth: usize, lines: &mut Vec<String>) {
 
 fn operator(plan: &Plan) -> String {
     match plan {
+        Plan::Reference(place) => format!("Reference {place}"),
         Plan::Relation { id, .. } => format!("Relation {id}"),
         Plan::Values { rows, .. } => {
             let rows = rows.iter().map(|row| format!("({})", list(row.iter().map(literal))));

@@ -71,6 +71,7 @@ fn rows(
     errors: &mut Vec<RowError>,
 ) -> Vec<Record> {
     match plan {
+        Plan::Reference(_) => panic!("a part of a plan is missing"),
         Plan::Relation { id, .. } => match views.get(id) {
             Some(view) => rows(view, tables, views, errors),
             None => tables.rows(*id).into_iter().map(normal).collect(),
