@@ -13,14 +13,18 @@ mod display;
 mod equal;
 mod filter;
 mod join;
+mod limit;
+mod operand;
 mod optimize;
 mod scan;
 mod set_operation;
 mod subquery;
 #[cfg(test)]
 mod tests;
+mod topk;
 mod unnest;
 mod values;
+mod window;
 
 use std::sync::Arc;
 
@@ -34,7 +38,7 @@ pub(crate) use display::operators;
 use crate::expression::Inexpressible;
 use crate::query::{Apply, PlannedQuery, QueryContext};
 use crate::{Error, SqlState, Type};
-use around::Around;
+use around::{Around, Below};
 use set_operation::SetOperation;
 
 /// Plans a query for a materialized view, and compiles it.
@@ -105,7 +109,9 @@ impl Compiler<'_> {
     fn rows(&self, query: &LogicalPlan) -> Result<Rows, Error> {
         match query {
             LogicalPlan::TableScan(scan) => self.table_scan(scan),
-            LogicalPlan::Projection(projection) => self.projection(projection),
+            LogicalPlan::Projection(projection) => {
+                self.projected(projection, self.rows(&projection.input)?)
+            }
             LogicalPlan::Filter(filter) => self.filter(filter),
             LogicalPlan::SubqueryAlias(alias) => self.rows(&alias.input),
             // What stands in FROM and could read from its neighbours.
@@ -130,8 +136,9 @@ impl Compiler<'_> {
             LogicalPlan::EmptyRelation(empty) => values::empty(empty),
             // Without LIMIT the order of a relation's rows means nothing.
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.rows(&sort.input),
-            LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => Err(refused("LIMIT or OFFSET")),
-            LogicalPlan::Window(_) => Err(refused("a window function")),
+            LogicalPlan::Sort(_) => Err(refused("LIMIT or OFFSET")),
+            LogicalPlan::Limit(limit) => self.limit(limit),
+            LogicalPlan::Window(window) => self.window(window),
             LogicalPlan::RecursiveQuery(_) => Err(refused("WITH RECURSIVE")),
             LogicalPlan::Unnest(unnest) => self.unnest(unnest),
             LogicalPlan::Extension(extension) => {
@@ -153,8 +160,18 @@ impl Compiler<'_> {
         self.around.convert(expr, schema, &|place| rows.width + place)
     }
 
-    fn projection(&self, projection: &Projection) -> Result<Rows, Error> {
-        let mut input = self.rows(&projection.input)?;
+    /// What an expression over rows may read.
+    fn below<'b>(&'b self, schema: &'b DFSchema, rows: &Rows) -> Below<'b> {
+        Below {
+            schema,
+            around: self.around,
+            width: rows.width,
+            values: if rows.depends { self.around.columns.len() } else { 0 },
+        }
+    }
+
+    /// The columns that a projection computes of its input.
+    fn projected(&self, projection: &Projection, mut input: Rows) -> Result<Rows, Error> {
         if projection.expr.iter().any(|expr| self.around.is_read_by(expr)) {
             input = self.depending(input)?;
         }

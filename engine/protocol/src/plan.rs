@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 pub use shared::Fingerprints;
 
-use crate::{Expression, Literal, RelationId};
+use crate::{Computation, Expression, Literal, RelationId};
 
 /// Everything that one circuit computes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,6 +144,17 @@ pub enum Plan {
         /// The columns that come out.
         schema: SchemaRef,
     },
+    /// What is computed of each partition as a whole. A change of a partition computes it anew.
+    Partition {
+        /// Where rows come from.
+        input: Arc<Plan>,
+        /// The input's columns whose values make a partition; NULLs are equal.
+        keys: Vec<usize>,
+        /// What its rows come to.
+        computation: Computation,
+        /// The columns that come out.
+        schema: SchemaRef,
+    },
     /// Each distinct row once; NULLs are equal.
     Distinct {
         /// Where rows come from.
@@ -219,6 +230,7 @@ impl Plan {
             | Self::Join { schema, .. }
             | Self::Aggregate { schema, .. }
             | Self::Unnest { schema, .. }
+            | Self::Partition { schema, .. }
             | Self::UnionAll { schema, .. } => Arc::clone(schema),
             Self::Filter { input, .. } | Self::Distinct { input } => input.schema(),
             Self::Semijoin { left, .. } => left.schema(),
@@ -234,6 +246,7 @@ impl Plan {
             | Self::Project { input, .. }
             | Self::Aggregate { input, .. }
             | Self::Unnest { input, .. }
+            | Self::Partition { input, .. }
             | Self::Distinct { input } => vec![input],
             Self::Join { left, right, .. } | Self::Semijoin { left, right, .. } => {
                 vec![left, right]
@@ -265,6 +278,7 @@ impl Plan {
             | Self::Project { input, .. }
             | Self::Aggregate { input, .. }
             | Self::Unnest { input, .. }
+            | Self::Partition { input, .. }
             | Self::Distinct { input } => *input = map(input),
             Self::Join { left, right, .. } | Self::Semijoin { left, right, .. } => {
                 *left = map(left);
@@ -290,6 +304,7 @@ impl Plan {
             | Self::Join { schema, .. }
             | Self::Aggregate { schema, .. }
             | Self::Unnest { schema, .. }
+            | Self::Partition { schema, .. }
             | Self::UnionAll { schema, .. } => *schema = unnamed(schema),
         }
         self

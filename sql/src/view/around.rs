@@ -110,6 +110,32 @@ impl Around {
     }
 }
 
+/// What an expression over rows may read: the columns of the logical plan below, and the values from
+/// around, which stand after them.
+pub(super) struct Below<'a> {
+    pub(super) schema: &'a DFSchema,
+    pub(super) around: &'a Around,
+    pub(super) width: usize,
+    /// How many values; none where rows don't depend on them.
+    pub(super) values: usize,
+}
+
+impl Below<'_> {
+    pub(super) fn convert(&self, expr: &Expr) -> Result<Expression, Error> {
+        self.around.convert(expr, self.schema, &|place| self.width + place)
+    }
+
+    /// Where the values from around are.
+    pub(super) fn values(&self) -> std::ops::Range<usize> {
+        self.width..self.width + self.values
+    }
+
+    /// The same for rows that are as many others and don't depend on anything.
+    pub(super) fn alone(&self) -> Self {
+        Self { values: 0, ..*self }
+    }
+}
+
 impl Compiler<'_> {
     /// The values from around as columns of a projection over rows; none if rows have none.
     pub(super) fn values_from_around(&self, rows: &Rows) -> Vec<build::Column> {

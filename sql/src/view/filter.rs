@@ -8,7 +8,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Filter, LogicalP
 use stillframe_protocol::{BinaryOperator, Expression, Plan};
 
 use super::equal::{Equalities, Key};
-use super::{Compiler, Rows, build};
+use super::{Compiler, Rows, build, topk};
 use crate::Error;
 use crate::query::{Apply, classify};
 
@@ -54,7 +54,8 @@ impl Compiler<'_> {
         match conjunction(conditions.collect::<Result<_, _>>()?) {
             None => Ok(rows),
             Some(predicate) => {
-                let plan = Arc::new(Plan::Filter { input: Arc::clone(&rows.plan), predicate });
+                let input = topk::cut(Arc::clone(&rows.plan), &predicate);
+                let plan = Arc::new(Plan::Filter { input, predicate });
                 Ok(Rows { plan, ..rows })
             }
         }
