@@ -154,8 +154,7 @@ pub(crate) fn front(
     let explained = functions.clone();
     front.check_with(Arc::new(move |program| engine::check(program, &functions)));
     front.explain_with(Box::new(move |plan, program| {
-        engine::explain(plan, program, &explained)
-            .map_err(|error| HostError::Invalid(error.to_string()))
+        engine::explain(plan, program, &explained).map_err(HostError::from)
     }));
     front
 }
