@@ -69,7 +69,7 @@ impl Demo {
         let served = tokio::select! {
             () = database.serve(pg, stop) => Ok(()),
             failed = stream(&database, self.events.get()) => failed.map_err(ServeError::Demo),
-            error = page => Err(ServeError::Page(error)),
+            ended = page => ended.map_err(ServeError::Page),
             reason = database.failure() => Err(ServeError::EngineFailed(reason)),
         };
         if let Some(database) = Arc::into_inner(database) {

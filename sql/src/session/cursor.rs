@@ -109,7 +109,7 @@ impl Session {
         let cursor = self.cursors.get(name)?;
         let columns = cursor.columns.clone();
         let batches = window::fetch(Arc::clone(&cursor.window), direction).await?;
-        Ok(Rows { columns, step: cursor.step, batches, tag: "FETCH" })
+        Ok(Rows { columns, step: cursor.step, batches, tag: "FETCH", affected: None })
     }
 
     /// MOVE; returns over how many rows.
