@@ -1,5 +1,6 @@
 //! A whole cluster in this process: hosts, the coordinator over them, and SQL in front.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use stillframe_protocol::{Coordinator, CoordinatorError, Host, HostError};
 use stillframe_sql::{self as sql, Error, Frame, Response, Session};
 use tokio::net::TcpListener;
 
-use crate::{Options, server};
+use crate::{Options, page, server};
 
 /// The user whose name statements run under when no client has told one.
 const USER: &str = "stillframe";
@@ -119,6 +120,15 @@ impl Database {
     /// Serves Postgres clients until `stop` ends, and then ends their connections.
     pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
         server::serve(listener, Arc::clone(&self.front), stop).await;
+    }
+
+    /// Serves a page about the cluster, and `/metrics` for Prometheus, for as long as this is polled.
+    ///
+    /// # Errors
+    ///
+    /// If the listener fails.
+    pub async fn serve_page(&self, listener: TcpListener) -> io::Result<()> {
+        page::serve(listener, Arc::clone(&self.front)).await
     }
 
     /// Ends when the engine has failed, and tells why. Nothing can be done with the database then.

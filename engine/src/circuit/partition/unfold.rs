@@ -42,7 +42,8 @@ impl Unfold {
             let (row, weight) = match (old.peek(), new.peek()) {
                 (None, None) => return,
                 (Some(a), Some(b)) if a == b => {
-                    (old.next(), new.next());
+                    old.next();
+                    new.next();
                     continue;
                 }
                 // Both sheets are in order; where they aren't, what is emitted twice adds up.

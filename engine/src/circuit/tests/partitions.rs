@@ -410,11 +410,11 @@ fn an_error_is_that_of_its_partition_and_goes_with_its_row() {
         model.insert(ORDERS, order(51, Some(1), Some(0), None, None));
         cluster.step(&model.take_changes());
         check(&cluster, &program, &names, &model);
-        assert_eq!(cluster.errors(RelationId(104)), [zero.clone()]);
+        assert_eq!(cluster.errors(RelationId(104)), std::slice::from_ref(&zero));
         model.delete_order(50);
         cluster.step(&model.take_changes());
         check(&cluster, &program, &names, &model);
-        assert_eq!(cluster.errors(RelationId(101)), [zero.clone()]);
+        assert_eq!(cluster.errors(RelationId(101)), std::slice::from_ref(&zero));
         model.delete_order(51);
         cluster.step(&model.take_changes());
         check(&cluster, &program, &names, &model);
