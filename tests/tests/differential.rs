@@ -1,5 +1,6 @@
 //! Random queries over random tables under random changes: after each change a materialized view
-//! has the rows that the same query gives ad hoc, and those that PostgreSQL gives.
+//! has the rows that the same query gives ad hoc, and those that PostgreSQL gives. A query that can't
+//! be planned ad hoc shows nothing.
 //!
 //! The seeds are fixed. `STILLFRAME_SEEDS=100..200` takes others, and
 //! `STILLFRAME_POSTGRESQL="host=... user=..."` asks a PostgreSQL server too, in a schema of its own.
@@ -18,17 +19,17 @@ use stillframe_tests::{Client, Failure, Server};
 use queries::Queries;
 use tables::Tables;
 
-const VIEWS: usize = 12;
-const CHANGES: usize = 6;
+const VIEWS: usize = 9;
+const CHANGES: usize = 5;
 
 #[tokio::test]
 async fn on_one_host() {
-    run(1, 1, 0..6).await;
+    run(1, 1, 0..5).await;
 }
 
 #[tokio::test]
 async fn on_three_hosts_with_two_workers() {
-    run(3, 2, 6..9).await;
+    run(3, 2, 5..7).await;
 }
 
 async fn run(hosts: u32, workers: u32, seeds: Range<u64>) {
@@ -143,7 +144,9 @@ impl World {
         };
         // One wrong answer of a view is enough.
         let known = self.wrong.iter().any(|known| known.ends_with(query));
-        if (view != expected || adhoc != expected) && !known {
+        let is_planned = adhoc.is_ok() || self.postgresql.is_some();
+        let is_wrong = view != expected && is_planned || adhoc.is_ok() && adhoc != expected;
+        if is_wrong && !known {
             self.wrong.push(format!(
                 "{place}, v{number}\nview:     {view:?}\nad hoc:   {adhoc:?}\nexpected: {expected:?}\n{query}"
             ));
