@@ -271,7 +271,7 @@ impl Builder<'_> {
         let kind = if is_present { "present-partition" } else { "partition" };
         let role = format!("{kind}{}-of{}", role_of(partitioning.keys), role_of(&rest.columns));
         self.keyed(input.fingerprint, &role, |builder, id| {
-            let rows = Box::new(KeyedRows::new(input, key, &rest.registers, false)?);
+            let rows = Box::new(KeyedRows::new(input, key, &rest.registers, &[])?);
             let (mut index, books) = builder.linear("Index", input, rows, id)?;
             if is_present {
                 let present = Tup2(Tup2(Row::default(), Row::new(PRESENT)), 1);
