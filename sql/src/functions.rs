@@ -6,11 +6,18 @@
 
 mod aggregate;
 mod arithmetic;
+mod array;
+mod bytea;
 mod cast;
+mod clock;
+mod coalesce;
 mod coercion;
 mod concat;
 mod correlation;
 mod datetime;
+mod identity;
+mod interval;
+mod json;
 mod list;
 mod marker;
 mod math;
@@ -24,6 +31,8 @@ mod string;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod typed;
+mod uuid;
 
 use std::sync::{Arc, LazyLock};
 
@@ -37,7 +46,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF}
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 
-pub(crate) use syntax::rewrite;
+pub(crate) use syntax::clock::unname;
+pub(crate) use syntax::{json as json_rows, rewrite};
 
 use crate::Type;
 use crate::settings::Settings;
@@ -45,6 +55,7 @@ use crate::types::Types;
 use crate::{Frame, system};
 use scalar::Function;
 pub(crate) use scalar::no_function;
+use typed::Typed;
 
 /// Our scalar functions.
 fn scalars() -> Vec<Arc<ScalarUDF>> {
@@ -69,8 +80,20 @@ fn scalars() -> Vec<Arc<ScalarUDF>> {
         .chain(pattern::DEFINITIONS);
     definitions
         .map(Function::udf)
-        .chain([cast::function(), list::array_or_empty(), nullif::nullif()])
+        .chain(typed_definitions().map(Typed::udf))
+        .chain([cast::function(), list::array_or_empty(), nullif::nullif(), identity::of_type()])
+        .chain([coalesce::coalesce()])
         .collect()
+}
+
+/// Those that are settled by SQL types.
+fn typed_definitions() -> impl Iterator<Item = &'static Typed> {
+    array::definitions()
+        .chain(json::definitions())
+        .chain(interval::definitions())
+        .chain(clock::definitions())
+        .chain(bytea::definitions())
+        .chain([&string::PADDED])
 }
 
 /// DataFusion's functions of these names mean something else in PostgreSQL.
@@ -123,6 +146,7 @@ pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder 
         .retain(|function| !DIFFERENT.contains(&function.name()));
     builder.scalar_functions().get_or_insert_default().extend(scalars());
     builder.scalar_functions().get_or_insert_default().extend(marker::functions());
+    builder.scalar_functions().get_or_insert_default().push(uuid::random());
     let aggregates = builder.aggregate_functions().get_or_insert_default();
     aggregates.extend(aggregate::functions());
     let every = bool_and_udaf().as_ref().clone().with_aliases(["every"]);

@@ -116,9 +116,25 @@ fn columns(
     }
     let key = keys.pop().unwrap_or_default();
     for place in &key {
+        check_key(&columns[*place].kind)?;
         columns[*place].not_null = true;
     }
     Ok((columns, key))
+}
+
+/// Refuses types whose equal values can differ: a key's rows are found by their bytes.
+fn check_key(kind: &Type) -> Result<(), Error> {
+    match kind {
+        Type::Interval | Type::Jsonb => {
+            Err(Error::unsupported(format!("a primary key of type {kind}")))
+        }
+        Type::Json => {
+            let message =
+                "data type json has no default operator class for access method \"btree\"";
+            Err(Error::new(SqlState::UNDEFINED_OBJECT, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A column, and whether it is the primary key by itself.
