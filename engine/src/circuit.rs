@@ -7,16 +7,21 @@
 mod aggregate;
 mod builder;
 mod constant;
+mod distinct;
 mod error_entry;
 mod explain;
 mod identity;
 mod join;
+mod keep;
 mod linear;
 mod output;
 mod publish;
 mod relation;
 mod source;
+mod streams;
 mod table;
+mod union;
+mod values;
 
 use std::collections::HashMap;
 

@@ -141,6 +141,7 @@ impl Engine {
         let place = Place {
             epoch: membership.epoch,
             generation,
+            circuit: program.fingerprint(),
             host: membership.host,
             acceptors: exchange.to_vec(),
         };
@@ -226,7 +227,7 @@ impl Engine {
         };
         if !begun || !known.iter().all(moves) {
             live.end(&mut self.site);
-            self.next = NextExchange::bind(generation).map_err(broken)?;
+            self.next = NextExchange::bind(&self.site.exchange, generation).map_err(broken)?;
             let old = self.live()?.generation();
             self.shared.update(|state| state.enter_circuit(old));
             return self.stay(step);
@@ -261,13 +262,13 @@ impl Engine {
             Some(live) => live.checkpoint().map_err(broken)?,
             None => Origin::default(),
         };
-        let after = NextExchange::bind(generation.next()).map_err(refused)?;
+        let after = NextExchange::bind(&self.site.exchange, generation.next()).map_err(refused)?;
         let next = std::mem::replace(&mut self.next, after);
         let checkpoint = origin.checkpoint();
         match LiveCircuit::start(&mut self.site, blueprint, next, origin, fill) {
             Ok(live) => Ok((live, checkpoint)),
             Err(error) => {
-                self.next = NextExchange::bind(generation).map_err(broken)?;
+                self.next = NextExchange::bind(&self.site.exchange, generation).map_err(broken)?;
                 Err(refused(error))
             }
         }

@@ -8,8 +8,11 @@
 //!  host A                                    |  host B
 //!  dbsp's client -> forwarder (one per peer) ==> acceptor -> dbsp's listener
 //!                   "epoch 3, circuit 7,     |   the same? then "welcome"
+//!                    which computes this,    |
 //!                    from A to B"            |
 //! ```
+//!
+//! Where certificates are given, both ends show theirs before a word is said ([`Secure`]).
 //!
 //! Each circuit has a tunnel with ports of its own. The acceptor of the *next* circuit is bound
 //! before anybody can want it ([`NextExchange`]) and its address goes into every report, so that a
@@ -27,14 +30,17 @@
 
 mod descriptors;
 mod handshake;
+mod options;
 mod tunnel;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 
-use stillframe_protocol::{Epoch, Generation, HostId};
+use stillframe_protocol::{Epoch, Fingerprint, Generation, HostId};
 
 pub(crate) use descriptors::{Descriptors, Lent};
+pub use options::{Duplex, ExchangeOptions, Secure};
 pub(crate) use tunnel::{Lost, Tunnel};
 
 /// Where the other hosts will reach this host's part of its next circuit: bound, and listening.
@@ -43,14 +49,18 @@ pub(crate) struct NextExchange {
     generation: Generation,
     acceptor: TcpListener,
     address: SocketAddr,
+    secure: Option<Arc<dyn Secure>>,
 }
 
 impl NextExchange {
     /// Binds the next circuit's acceptor.
-    pub(crate) fn bind(generation: Generation) -> io::Result<Self> {
-        let acceptor = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let address = acceptor.local_addr()?;
-        Ok(Self { generation, acceptor, address })
+    pub(crate) fn bind(options: &ExchangeOptions, generation: Generation) -> io::Result<Self> {
+        let acceptor = options.bind(generation)?;
+        let mut address = acceptor.local_addr()?;
+        if let Some(ip) = options.advertise {
+            address.set_ip(ip);
+        }
+        Ok(Self { generation, acceptor, address, secure: options.secure.clone() })
     }
 
     /// What a report says of it.
@@ -66,6 +76,8 @@ pub(crate) struct Place {
     pub(crate) epoch: Epoch,
     /// Which of its circuits.
     pub(crate) generation: Generation,
+    /// What it computes.
+    pub(crate) circuit: Fingerprint,
     /// This host.
     pub(crate) host: HostId,
     /// Where each host's acceptor is, by place.

@@ -17,7 +17,7 @@ use stillframe_protocol::{
 use tokio::sync::watch;
 
 use crate::engine::{Engine, Job};
-use crate::exchange::{Descriptors, NextExchange};
+use crate::exchange::{Descriptors, ExchangeOptions, NextExchange};
 use crate::live::Site;
 use crate::scan::Scanner;
 use crate::sequence::Admission;
@@ -43,13 +43,15 @@ pub struct HostOptions {
     pub directory: Option<PathBuf>,
     /// How many batches are made for scans at the same time.
     pub scan_concurrency: NonZeroUsize,
+    /// How the workers of other hosts reach its own.
+    pub exchange: ExchangeOptions,
 }
 
 impl HostOptions {
     /// Options with these functions, and defaults for everything else.
     pub fn new(functions: Functions) -> Self {
         let scan_concurrency = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        Self { functions, directory: None, scan_concurrency }
+        Self { functions, directory: None, scan_concurrency, exchange: ExchangeOptions::default() }
     }
 }
 
@@ -105,7 +107,7 @@ impl LocalHost {
             None => directory.tempdir()?,
         };
         let descriptors = Descriptors::new()?;
-        let next = NextExchange::bind(FIRST_GENERATION)?;
+        let next = NextExchange::bind(&options.exchange, FIRST_GENERATION)?;
         let shared = Arc::new(Shared {
             state: Mutex::new(State::new(next.reported())),
             changed: watch::Sender::new(()),
@@ -116,8 +118,9 @@ impl LocalHost {
         let engine_shared = Arc::clone(&shared);
         let (end, ended) = watch::channel(false);
         thread::Builder::new().name("engine".to_owned()).spawn(move || {
-            let site = Site { directory: directory.path().to_owned(), descriptors };
-            Engine::new(engine_shared, options.functions, site, next).run(&received);
+            let HostOptions { functions, exchange, .. } = options;
+            let site = Site { directory: directory.path().to_owned(), descriptors, exchange };
+            Engine::new(engine_shared, functions, site, next).run(&received);
             drop(directory);
             end.send_replace(true);
         })?;

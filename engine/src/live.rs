@@ -28,7 +28,7 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use crate::circuit::{Circuit, RelationOutput, TableInput, construct};
-use crate::exchange::{Descriptors, Lent, Lost, NextExchange, Place, Tunnel};
+use crate::exchange::{Descriptors, ExchangeOptions, Lent, Lost, NextExchange, Place, Tunnel};
 use crate::storage::MemoryStorage;
 use crate::{EngineError, Functions};
 
@@ -74,6 +74,8 @@ pub(crate) struct Site {
     pub(crate) directory: PathBuf,
     /// For dbsp's listeners.
     pub(crate) descriptors: Descriptors,
+    /// How the next ones are reached.
+    pub(crate) exchange: ExchangeOptions,
 }
 
 /// What a circuit is to be.

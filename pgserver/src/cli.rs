@@ -1,26 +1,32 @@
 //! The command line.
 
+mod certificates;
+mod config;
 mod coordinator;
 mod host;
+mod listen;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
-use stillframe::{Database, EngineError, Options};
+use stillframe::{CertificatesError, Database, EngineError, Options, SecurityError};
 use thiserror::Error;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+
+use listen::{listen, local_address, must_be_loopback};
 
 /// Where Postgres clients are served unless something else is said.
 const PG_LISTEN: &str = "127.0.0.1:5433";
 
 /// A SQL server whose materialized views are always up to date.
 #[derive(Debug, Parser)]
-#[command(name = "stillframe", version, args_conflicts_with_subcommands = true)]
+#[command(name = "stillframe", version)]
+#[command(args_conflicts_with_subcommands = true, args_override_self = true)]
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -29,6 +35,10 @@ pub struct Arguments {
     /// What is logged, as in RUST_LOG, which counts where this isn't given.
     #[arg(long, global = true, value_name = "FILTER")]
     pub log: Option<String>,
+    /// Take options from a TOML file, too: those of the section that has the command's name. What is
+    /// given on the command line counts.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -39,6 +49,10 @@ enum Command {
     Coordinator(coordinator::Coordinate),
     /// Run one host of a cluster.
     Host(host::RunHost),
+    /// Check a file of options, and tell all that is wrong with it.
+    CheckConfig(config::CheckConfig),
+    /// Make certificates for a test cluster.
+    MakeCerts(certificates::MakeCertificates),
 }
 
 /// Everything in one process.
@@ -65,14 +79,51 @@ pub struct Serve {
 }
 
 impl Arguments {
+    /// What a command line asks for, and the file of options that it names. A mistake on the command
+    /// line ends the process.
+    ///
+    /// # Errors
+    ///
+    /// With all that is wrong with the file.
+    pub fn of(given: Vec<OsString>) -> Result<Self, ServeError> {
+        let arguments = Self::parse_from(&given);
+        let Some(file) = &arguments.config else { return Ok(arguments) };
+        let command = match &arguments.command {
+            Some(Command::Serve(_)) | None => "serve",
+            Some(Command::Coordinator(_)) => "coordinator",
+            Some(Command::Host(_)) => "host",
+            Some(Command::CheckConfig(_) | Command::MakeCerts(_)) => return Ok(arguments),
+        };
+        let line = config::with_file(given, command, file)?;
+        Self::try_parse_from(line)
+            .map_err(|error| ServeError::Config(file.clone(), vec![error.to_string()]))
+    }
+
     /// Does what is asked, until a signal comes or it can't go on.
     pub async fn run(self) -> Result<(), ServeError> {
+        if let Some(problem) = self.problems().into_iter().next() {
+            return Err(problem);
+        }
         match self.command {
             Some(Command::Serve(serve)) => serve.run().await,
             Some(Command::Coordinator(coordinate)) => coordinate.run().await,
             Some(Command::Host(host)) => host.run().await,
+            Some(Command::CheckConfig(check)) => check.run(),
+            Some(Command::MakeCerts(make)) => make.run(),
             None => self.serve.run().await,
         }
+    }
+
+    /// All that keeps it from being done.
+    fn problems(&self) -> Vec<ServeError> {
+        let checks = match &self.command {
+            Some(Command::Serve(serve)) => serve.checks(),
+            Some(Command::Coordinator(coordinate)) => coordinate.checks(),
+            Some(Command::Host(host)) => host.checks(),
+            Some(Command::CheckConfig(_) | Command::MakeCerts(_)) => vec![],
+            None => self.serve.checks(),
+        };
+        checks.into_iter().filter_map(Result::err).collect()
     }
 }
 
@@ -85,30 +136,42 @@ pub enum ServeError {
         .0.display()
     )]
     NotDurable(PathBuf),
-    /// The address isn't one.
+    /// An address can't be listened on.
     #[error("cannot listen on {0}: {1}")]
     Listen(String, #[source] io::Error),
+    /// An address isn't one.
+    #[error("{0} is no address: {1}")]
+    Address(String, #[source] io::Error),
     /// Others than this machine could connect.
     #[error(
-        "cannot listen on {0}: there are neither passwords nor TLS yet, so it must be a loopback \
-         address"
+        "cannot serve clients on {0}: there are neither passwords nor TLS for them yet, so it must \
+         be a loopback address"
     )]
     NotLoopback(String),
+    /// What goes between processes could be read and changed on the way.
+    #[error(
+        "cannot use {0} without certificates: it must be a loopback address, or --certs be given \
+         (stillframe make-certs makes some)"
+    )]
+    NotSecured(String),
+    /// Others can't be told to come to any address.
+    #[error("cannot be reached at {0}: say with --advertise at which of its addresses")]
+    Unspecified(String),
+    /// The certificates can't be used.
+    #[error(transparent)]
+    Security(#[from] SecurityError),
+    /// There are no certificates.
+    #[error(transparent)]
+    Certificates(#[from] CertificatesError),
+    /// All that is wrong with a file of options.
+    #[error("{}: {}", .0.display(), .1.join(&format!("\nstillframe: {}: ", .0.display())))]
+    Config(PathBuf, Vec<String>),
     /// The engine needs something that the system doesn't give.
     #[error("cannot start the engine: {0}")]
     Engine(#[from] EngineError),
     /// What it kept in memory is lost.
     #[error("the engine has failed: {0}")]
     EngineFailed(String),
-    /// The coordinator's address isn't one.
-    #[error("the coordinator's address {0} is none: {1}")]
-    Coordinator(String, #[source] io::Error),
-    /// What goes between them could be read and changed on the way.
-    #[error(
-        "cannot use the coordinator {0}: there is no TLS between processes yet, so it must be a \
-         loopback address"
-    )]
-    CoordinatorNotLoopback(String),
     /// The coordinator doesn't want this host.
     #[error("the coordinator has refused this host: {0}")]
     Refused(String),
@@ -136,12 +199,17 @@ struct Ready {
 }
 
 impl Serve {
+    fn checks(&self) -> Vec<Result<(), ServeError>> {
+        let durable = match &self.data_dir {
+            Some(directory) => Err(ServeError::NotDurable(directory.clone())),
+            None => Ok(()),
+        };
+        vec![durable, must_be_loopback(&self.pg_listen)]
+    }
+
     /// Serves until a signal comes, or until the engine has failed: it keeps nothing that it could
     /// go on with.
     pub async fn run(self) -> Result<(), ServeError> {
-        if let Some(directory) = self.data_dir {
-            return Err(ServeError::NotDurable(directory));
-        }
         let stop = signals().map_err(ServeError::Signals)?;
         let listener = listen(&self.pg_listen).await?;
         let address = local_address(&listener)?;
@@ -184,19 +252,6 @@ fn stop_or_failure(
         }
     };
     (either, told)
-}
-
-async fn listen(address: &str) -> Result<TcpListener, ServeError> {
-    let failed = |error| ServeError::Listen(address.to_owned(), error);
-    let addresses: Vec<_> = address.to_socket_addrs().map_err(failed)?.collect();
-    if !addresses.iter().all(|address| address.ip().is_loopback()) {
-        return Err(ServeError::NotLoopback(address.to_owned()));
-    }
-    TcpListener::bind(&addresses[..]).await.map_err(failed)
-}
-
-fn local_address(listener: &TcpListener) -> Result<SocketAddr, ServeError> {
-    listener.local_addr().map_err(|error| ServeError::Listen("a socket".to_owned(), error))
 }
 
 /// Says on standard output where clients may connect. Whoever has closed it doesn't want to know.

@@ -15,8 +15,11 @@ mod wire;
 pub use database::Database;
 pub use datafusion;
 pub use options::Options;
-pub use processes::{Cluster, ClusterOptions, HostProcess, HostProcessOptions};
+pub use processes::{Cluster, ClusterOptions, HostListeners, HostProcess, HostProcessOptions};
 pub use server::serve;
 pub use stillframe_engine::EngineError;
-pub use stillframe_remote::End;
+pub use stillframe_remote::{
+    AUTHORITY_FILE, AUTHORITY_KEY_FILE, CERTIFICATE_FILE, CertificatesError, End, KEY_FILE,
+    NODE_NAME, Security, SecurityError, make_certificates,
+};
 pub use stillframe_sql::{Error, Frame, SqlState};

@@ -5,7 +5,6 @@ mod cli;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
 use cli::{Arguments, ServeError};
@@ -17,14 +16,20 @@ use cli::{Arguments, ServeError};
 static ALLOCATOR: stillframe_engine::Allocator = stillframe_engine::Allocator;
 
 /// What is logged unless something else is said. That peers hang up is no news: they do so whenever
-/// a circuit is replaced.
-const LOG: &str = "warn,stillframe=info,dbsp=error";
+/// a circuit is replaced, or a process ends.
+const LOG: &str = "warn,stillframe=info,dbsp=error,tarpc=error";
 
 /// Planning a statement descends as deep as the statement is nested.
 const STACK_BYTES: usize = 32 << 20;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::of(std::env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            eprintln!("stillframe: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     if let Err(error) = log(arguments.log.as_deref()) {
         eprintln!("stillframe: {error}");
         return ExitCode::FAILURE;

@@ -4,7 +4,7 @@ mod cluster;
 mod host;
 
 pub use cluster::{Cluster, ClusterOptions};
-pub use host::{HostProcess, HostProcessOptions};
+pub use host::{HostListeners, HostProcess, HostProcessOptions};
 
 /// What this process was built from.
-const BUILD: &str = env!("CARGO_PKG_VERSION");
+const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "-", env!("STILLFRAME_SOURCES"));

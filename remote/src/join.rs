@@ -1,14 +1,21 @@
 //! A process tells the coordinator of itself, again and again, and learns what it is to do.
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use stillframe_protocol::{Epoch, Registration, Standing};
+use tarpc::client::{Config, RpcError};
+use tarpc::context;
+use thiserror::Error;
 use tokio::time::{sleep, timeout};
+use tokio_util::codec::Framed;
 
 use crate::Member;
-use crate::message::{Register, Registered};
-use crate::wire::{Connection, WireError};
+use crate::codec::Codec;
+use crate::message::{Addresses, Register, Registered};
+use crate::registrations::RegistrarClient;
+use crate::security::Security;
 
 /// How often a process registers.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -34,17 +41,18 @@ pub enum End {
     },
 }
 
-/// Registers a process that is reached at an address, until it can't go on as it is. The template
-/// tells everything but what the member knows better.
+/// Registers a process that is reached at these addresses, until it can't go on as it is. The
+/// template tells everything but what the member knows better.
 pub async fn join(
     coordinator: SocketAddr,
-    address: SocketAddr,
+    security: &Security,
+    addresses: Addresses,
     template: Registration,
     member: &Member,
 ) -> End {
     let newest = || template.newest_epoch.max(member.epoch().unwrap_or_default());
     let registers = async {
-        let mut connection = None;
+        let mut client = None;
         let mut said = String::new();
         let mut say = |what: String| {
             if what != said {
@@ -59,8 +67,8 @@ pub async fn join(
                 newest_epoch: newest(),
                 ..template.clone()
             };
-            let register = Register { registration, address };
-            let asked = ask(coordinator, &mut connection, &register);
+            let register = Register { registration, addresses };
+            let asked = ask(coordinator, security, &mut client, register);
             let mut pause = INTERVAL;
             match timeout(ANSWER_TIME_MAX, asked).await {
                 Ok(Ok(Ok(Standing::Member { epoch, place }))) => {
@@ -77,11 +85,11 @@ pub async fn join(
                 Ok(Ok(Err(error))) => say(format!("the coordinator at {coordinator}: {error}")),
                 Ok(Err(error)) => {
                     say(format!("the coordinator at {coordinator} cannot be reached: {error}"));
-                    connection = None;
+                    client = None;
                 }
                 Err(_) => {
                     say(format!("the coordinator at {coordinator} does not answer"));
-                    connection = None;
+                    client = None;
                 }
             }
             sleep(pause).await;
@@ -93,15 +101,30 @@ pub async fn join(
     }
 }
 
+/// Why the coordinator has no answer.
+#[derive(Debug, Error)]
+enum AskError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("{0}")]
+    Rpc(#[from] RpcError),
+}
+
 async fn ask(
     coordinator: SocketAddr,
-    connection: &mut Option<Connection>,
-    register: &Register,
-) -> Result<Registered, WireError> {
-    let connection = match connection {
-        Some(connection) => connection,
-        None => connection.insert(Connection::open(coordinator).await?),
+    security: &Security,
+    client: &mut Option<RegistrarClient>,
+    register: Register,
+) -> Result<Registered, AskError> {
+    let client = match client {
+        Some(client) => client,
+        None => {
+            let socket = security.open(coordinator).await?;
+            let requests = Framed::new(socket, Codec::new());
+            let connected = RegistrarClient::new(Config::default(), requests);
+            tokio::spawn(connected.dispatch);
+            client.insert(connected.client)
+        }
     };
-    connection.send(register, vec![]).await?;
-    Ok(connection.receive().await?.0)
+    Ok(client.register(context::current(), register).await?)
 }

@@ -1,14 +1,12 @@
 //! What is said between processes.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use bytes::Bytes;
+use arrow::record_batch::RecordBatch;
 use serde::{Deserialize, Serialize};
 use stillframe_protocol::{
-    Activation, Changes, Command, CoordinatorError, Epoch, Expression, HostError, Incarnation,
-    Registration, RelationId, Report, Retention, RowError, ScanRequest, Staging, Standing,
-    Statistics, Step, TransactionId,
+    Changes, CoordinatorError, Epoch, Expression, HostError, Incarnation, Registration, RelationId,
+    ScanRequest, Staging, Standing, Step, TransactionId,
 };
 
 use crate::batches;
@@ -24,7 +22,16 @@ pub struct Identity {
     pub incarnation: Incarnation,
 }
 
-/// The answer to an [`Identity`], which is the first message of a connection to a host.
+/// Where a process is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Addresses {
+    /// By requests.
+    pub control: SocketAddr,
+    /// With rows.
+    pub bulk: SocketAddr,
+}
+
+/// The answer to an [`Identity`], which is the first message of a connection to a host's control.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Greeting {
     /// It is the one that is meant.
@@ -33,66 +40,17 @@ pub(crate) enum Greeting {
     Another(Identity),
 }
 
-/// What a host is asked.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Request {
-    Activate(Activation),
-    Execute(Arc<Command>),
-    Retire {
-        incarnation: Incarnation,
-        reason: String,
-    },
-    Retain {
-        epoch: Epoch,
-        retention: Retention,
-    },
-    /// With the rows of each change.
-    Stage(StagingHead),
-    Unstage {
-        epoch: Epoch,
-        transaction: TransactionId,
-    },
-    /// With the keys, if there are any.
-    Scan(ScanHead),
-    ViewErrors {
-        epoch: Epoch,
-        step: Step,
-        view: RelationId,
-    },
-    Statistics {
-        epoch: Epoch,
-        step: Step,
-    },
-}
-
-/// What a host answers. A scan is answered by `Done` when it has begun, any number of batches, and
-/// `End`; an error may take the place of any of them.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Answer {
-    Done,
-    Report(Report),
-    RowErrors(Vec<RowError>),
-    Statistics(Statistics),
-    /// With the batch.
-    Batch,
-    End {
-        rows: u64,
-    },
-    Failed(HostError),
-}
-
 /// Sent by the process of a host to the coordinator.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Register {
     pub(crate) registration: Registration,
-    /// Where the process is reached.
-    pub(crate) address: SocketAddr,
+    pub(crate) addresses: Addresses,
 }
 
 /// The answer to [`Register`].
 pub(crate) type Registered = Result<Standing, CoordinatorError>;
 
-/// [`Staging`] without the rows.
+/// [`Staging`] without the rows, which follow in the order of the changes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StagingHead {
     epoch: Epoch,
@@ -101,13 +59,15 @@ pub(crate) struct StagingHead {
     changes: Vec<(RelationId, Vec<i64>)>,
 }
 
-/// [`ScanRequest`] without the keys.
+/// [`ScanRequest`], with the keys as bytes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ScanHead {
     epoch: Epoch,
     step: Step,
     relation: RelationId,
     worker: u32,
+    #[serde(with = "serde_bytes")]
+    keys: Option<Vec<u8>>,
     filters: Vec<Expression>,
     limit: Option<usize>,
     projection: Vec<usize>,
@@ -115,41 +75,37 @@ pub(crate) struct ScanHead {
 }
 
 impl StagingHead {
-    pub(crate) fn split(staging: Staging) -> Result<(Self, Vec<Bytes>), HostError> {
+    pub(crate) fn split(staging: Staging) -> (Self, Vec<RecordBatch>) {
         let Staging { epoch, transaction, sequence, changes } = staging;
-        let pieces = changes.iter().map(|changes| batches::encode(&changes.rows));
-        let pieces = pieces.collect::<Result<_, _>>().map_err(invalid)?;
-        let changes = changes.into_iter().map(|c| (c.relation, c.weights)).collect();
-        Ok((Self { epoch, transaction, sequence, changes }, pieces))
+        let (changes, rows) =
+            changes.into_iter().map(|c| ((c.relation, c.weights), c.rows)).unzip();
+        (Self { epoch, transaction, sequence, changes }, rows)
     }
 
-    pub(crate) fn join(self, pieces: &[Bytes]) -> Result<Staging, HostError> {
+    pub(crate) fn join(self, rows: Vec<RecordBatch>) -> Result<Staging, HostError> {
         let Self { epoch, transaction, sequence, changes } = self;
-        if changes.len() != pieces.len() {
+        if changes.len() != rows.len() {
             return Err(invalid("changes without their rows"));
         }
-        let changes = changes.into_iter().zip(pieces).map(|((relation, weights), rows)| {
-            let rows = batches::decode(rows).map_err(invalid)?;
-            Ok(Changes { relation, rows, weights })
-        });
-        let changes = changes.collect::<Result<_, HostError>>()?;
-        Ok(Staging { epoch, transaction, sequence, changes })
+        let changes = changes.into_iter().zip(rows);
+        let changes =
+            changes.map(|((relation, weights), rows)| Changes { relation, rows, weights });
+        Ok(Staging { epoch, transaction, sequence, changes: changes.collect() })
     }
 }
 
 impl ScanHead {
-    pub(crate) fn split(request: ScanRequest) -> Result<(Self, Vec<Bytes>), HostError> {
+    pub(crate) fn split(request: ScanRequest) -> Result<Self, HostError> {
         let ScanRequest { epoch, step, relation, worker, keys, .. } = request;
         let ScanRequest { filters, limit, projection, batch_rows, .. } = request;
-        let keys = keys.iter().map(batches::encode);
-        let keys = keys.collect::<Result<_, _>>().map_err(invalid)?;
-        let head = Self { epoch, step, relation, worker, filters, limit, projection, batch_rows };
-        Ok((head, keys))
+        let keys = keys.as_ref().map(batches::encode).transpose().map_err(invalid)?;
+        Ok(Self { epoch, step, relation, worker, keys, filters, limit, projection, batch_rows })
     }
 
-    pub(crate) fn join(self, pieces: &[Bytes]) -> Result<ScanRequest, HostError> {
-        let Self { epoch, step, relation, worker, filters, limit, projection, batch_rows } = self;
-        let keys = pieces.first().map(batches::decode).transpose().map_err(invalid)?;
+    pub(crate) fn join(self) -> Result<ScanRequest, HostError> {
+        let Self { epoch, step, relation, worker, keys, filters, limit, projection, batch_rows } =
+            self;
+        let keys = keys.as_deref().map(batches::decode).transpose().map_err(invalid)?;
         Ok(ScanRequest {
             epoch,
             step,

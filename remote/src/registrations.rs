@@ -4,79 +4,91 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use stillframe_protocol::{CoordinatorError, Host, Incarnation, Registration, Standing};
+use tarpc::context::Context;
+use tarpc::server::{BaseChannel, Channel as _};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
+use tokio_util::codec::Framed;
 
+use crate::accept::accept_all;
+use crate::codec::Codec;
 use crate::message::{Identity, Register, Registered};
-use crate::wire::{Connection, WireError};
+use crate::security::Security;
 use crate::{Places, RemoteHost};
 
-/// How long to wait when the system has no room for another connection.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// What a coordinator is told by hosts.
+#[tarpc::service]
+pub(crate) trait Registrar {
+    async fn register(register: Register) -> Registered;
+}
 
 /// The way to each process that has registered and may get a place.
 type Ways = Arc<Mutex<HashMap<Incarnation, Arc<dyn Host>>>>;
 
-/// Hands registrations on, each with the way to its process, for as long as this is polled.
-pub async fn serve_registrations<R, F>(listener: TcpListener, places: Arc<Places>, register: R)
-where
-    R: Fn(Registration, Arc<dyn Host>) -> F + Clone + Send + 'static,
-    F: Future<Output = Result<Standing, CoordinatorError>> + Send,
+/// Decides on a registration.
+type Decide = Arc<
+    dyn Fn(Registration, Arc<dyn Host>) -> BoxFuture<'static, Result<Standing, CoordinatorError>>
+        + Send
+        + Sync,
+>;
+
+/// Hands registrations on, each with the way to its process, for as long as this is polled. Front ends
+/// have so much patience with a process that gives no sign of life.
+pub async fn serve_registrations<R, F>(
+    listener: TcpListener,
+    security: Security,
+    places: Arc<Places>,
+    patience: Duration,
+    register: R,
+) where
+    R: Fn(Registration, Arc<dyn Host>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Standing, CoordinatorError>> + Send + 'static,
 {
-    let ways = Ways::default();
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => {
-                    let (places, ways) = (Arc::clone(&places), Arc::clone(&ways));
-                    let register = register.clone();
-                    connections.spawn(async move {
-                        let served = match Connection::new(stream) {
-                            Ok(connection) => take_in(connection, &places, &ways, register).await,
-                            Err(error) => Err(error),
-                        };
-                        match served {
-                            Ok(()) | Err(WireError::Closed | WireError::Io(_)) => {}
-                            Err(error) => tracing::warn!(%error, %peer, "connection was ended"),
-                        }
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-            // Only to free what the task has left.
-            Some(_) = connections.join_next() => {}
+    let decide: Decide = Arc::new(move |registration, host| Box::pin(register(registration, host)));
+    let registrations = Registrations {
+        places,
+        ways: Ways::default(),
+        security: security.clone(),
+        patience,
+        decide,
+    };
+    accept_all(listener, security, move |socket| {
+        let requests = BaseChannel::with_defaults(Framed::new(socket, Codec::new()));
+        let answers = requests.execute(registrations.clone().serve());
+        async move {
+            answers.for_each(|answer| answer).await;
+            Ok(())
         }
-    }
+    })
+    .await;
 }
 
-async fn take_in<R, F>(
-    mut connection: Connection,
-    places: &Arc<Places>,
-    ways: &Ways,
-    register: R,
-) -> Result<(), WireError>
-where
-    R: Fn(Registration, Arc<dyn Host>) -> F,
-    F: Future<Output = Result<Standing, CoordinatorError>>,
-{
-    loop {
-        let (Register { registration, address }, _) = connection.receive().await?;
+#[derive(Clone)]
+struct Registrations {
+    places: Arc<Places>,
+    ways: Ways,
+    security: Security,
+    patience: Duration,
+    decide: Decide,
+}
+
+impl Registrar for Registrations {
+    async fn register(self, _: Context, register: Register) -> Registered {
+        let Register { registration, addresses } = register;
         let Registration { cluster, build, incarnation, .. } = registration.clone();
         let way = {
-            let mut ways = ways.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
             let identity = Identity { cluster, build, incarnation };
-            let way = || places.candidate(Arc::new(RemoteHost::new(address, identity)));
+            let remote = || RemoteHost::new(addresses, identity, &self.security, self.patience);
+            let way = || self.places.candidate(Arc::new(remote()));
             Arc::clone(ways.entry(incarnation).or_insert_with(way))
         };
-        let standing: Registered = register(registration, way).await;
+        let standing = (self.decide)(registration, way).await;
         if !matches!(standing, Ok(Standing::Waits { .. } | Standing::Member { .. })) {
-            ways.lock().unwrap_or_else(PoisonError::into_inner).remove(&incarnation);
+            self.ways.lock().unwrap_or_else(PoisonError::into_inner).remove(&incarnation);
         }
-        connection.send(&standing, vec![]).await?;
+        standing
     }
 }

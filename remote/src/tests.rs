@@ -14,8 +14,9 @@ use stillframe_protocol::{
     Incarnation, RelationId, Report, Retention, RowError, ScanPart, ScanRequest, ScanStream,
     Staging, Statistics, Step, TransactionId, UnaryOperator,
 };
+use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::runtime::Runtime;
 
 use super::*;
 
@@ -56,8 +57,10 @@ impl Host for Echo {
     }
 
     async fn stage(&self, staging: Staging) -> Result<(), HostError> {
-        let Changes { relation, rows, weights } = &staging.changes[0];
-        Err(HostError::Invalid(format!("{relation} {} {weights:?}", rows.num_rows())))
+        let told = staging.changes.iter().map(|Changes { relation, rows, weights }| {
+            format!("{relation} {} {weights:?}", rows.num_rows())
+        });
+        Err(HostError::Invalid(told.collect::<Vec<_>>().join("; ")))
     }
 
     async fn unstage(&self, _: Epoch, _: TransactionId) -> Result<(), HostError> {
@@ -78,6 +81,11 @@ impl Host for Echo {
                 stream::iter([Ok(ScanPart::Batch(keys)), Ok(end)]).boxed()
             }
             5 => stream::iter([batch()]).chain(stream::pending()).boxed(),
+            // Longer than anybody's patience, but alive.
+            6 => {
+                tokio::time::sleep(PATIENCE * 2).await;
+                stream::iter([Ok(ScanPart::End { rows: 0 })]).boxed()
+            }
             _ => return Err(HostError::UnknownRelation(request.relation)),
         })
     }
@@ -96,17 +104,64 @@ impl Host for Echo {
     }
 }
 
+const PATIENCE: Duration = Duration::from_secs(1);
 const ME: Incarnation = Incarnation(u128::MAX - 5);
 
 fn identity(incarnation: Incarnation) -> Identity {
     Identity { cluster: "c".into(), build: "b".into(), incarnation }
 }
 
-async fn serving() -> (SocketAddr, JoinHandle<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let host = Member::new(ME, Arc::new(Echo));
-    (address, tokio::spawn(serve(listener, identity(ME), host)))
+/// A host in what stands for a process, which dies when this is dropped.
+struct Process {
+    runtime: Option<Runtime>,
+    addresses: Addresses,
+}
+
+impl Process {
+    fn start(security: &Security) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_stack_size(64 << 20)
+            .enable_all()
+            .build()
+            .unwrap();
+        let bind = || {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.set_nonblocking(true).unwrap();
+            listener
+        };
+        let (control, bulk) = (bind(), bind());
+        let addresses =
+            Addresses { control: control.local_addr().unwrap(), bulk: bulk.local_addr().unwrap() };
+        let host: Arc<dyn Host> = Member::new(ME, Arc::new(Echo));
+        let security = security.clone();
+        runtime.spawn(async move {
+            let listener = |listener| TcpListener::from_std(listener).unwrap();
+            let (control, bulk) = (listener(control), listener(bulk));
+            tokio::join!(
+                serve_control(control, security.clone(), identity(ME), Arc::clone(&host)),
+                serve_bulk(bulk, security, identity(ME), host),
+            );
+        });
+        Self { runtime: Some(runtime), addresses }
+    }
+
+    fn host(&self, security: &Security) -> RemoteHost {
+        RemoteHost::new(self.addresses, identity(ME), security, PATIENCE)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.runtime.take().unwrap().shutdown_background();
+    }
+}
+
+/// Without certificates, and with.
+fn securities() -> [Security; 2] {
+    let folder = TempDir::new().unwrap();
+    make_certificates(folder.path()).unwrap();
+    [Security::none(), Security::mutual(folder.path()).unwrap()]
 }
 
 fn scan(worker: u32) -> ScanRequest {
@@ -138,64 +193,143 @@ async fn parts(host: &RemoteHost, request: ScanRequest) -> (Vec<usize>, Result<u
 
 #[tokio::test]
 async fn answers_and_errors_arrive() {
-    let (address, _server) = serving().await;
-    let host = RemoteHost::new(address, identity(ME));
-    let mut activation =
-        Activation { epoch: Epoch(9), host: HostId(1), incarnation: ME, workers: vec![2, 2] };
-    assert_eq!(host.activate(activation.clone()).await.unwrap(), report(Epoch(9)));
-    activation.incarnation = Incarnation(3);
-    let refused = host.activate(activation).await.unwrap_err();
-    assert!(matches!(refused, HostError::Invalid(_)), "{refused}");
+    for security in securities() {
+        let process = Process::start(&security);
+        let host = process.host(&security);
+        let mut activation =
+            Activation { epoch: Epoch(9), host: HostId(1), incarnation: ME, workers: vec![2, 2] };
+        assert_eq!(host.activate(activation.clone()).await.unwrap(), report(Epoch(9)));
+        activation.incarnation = Incarnation(3);
+        let refused = host.activate(activation).await.unwrap_err();
+        assert!(matches!(refused, HostError::Invalid(_)), "{refused}");
 
-    let error = host.retain(Epoch(2), Retention::default()).await.unwrap_err();
-    assert!(matches!(error, HostError::WrongEpoch { asked: Epoch(2), current: Some(Epoch(1)) }));
-    let changes =
-        vec![Changes { relation: RelationId(4), rows: rows(&[1, 2]), weights: vec![1, -1] }];
+        let error = host.retain(Epoch(2), Retention::default()).await.unwrap_err();
+        assert!(matches!(
+            error,
+            HostError::WrongEpoch { asked: Epoch(2), current: Some(Epoch(1)) }
+        ));
+        let error = host.unstage(Epoch(1), TransactionId(5)).await.unwrap_err();
+        assert!(matches!(error, HostError::Failed(_)), "{error}");
+        let errors = host.view_errors(Epoch(1), Step(1), RelationId(1)).await.unwrap();
+        assert_eq!(errors[0].sqlstate, "22012");
+        assert_eq!(host.statistics(Epoch(1), Step(6)).await.unwrap().frames, [Step(6)]);
+    }
+}
+
+#[tokio::test]
+async fn changes_of_several_relations_arrive_together() {
+    let security = Security::none();
+    let process = Process::start(&security);
+    let host = process.host(&security);
+    let (relation, other) = (RelationId(4), RelationId(5));
+    let words = Schema::new(vec![Field::new("w", DataType::Utf8, false)]);
+    let words = RecordBatch::try_new(
+        Arc::new(words),
+        vec![Arc::new(arrow::array::StringArray::from(vec!["x".repeat(5 << 20)]))],
+    );
+    let changes = vec![
+        Changes { relation, rows: rows(&[1, 2]), weights: vec![1, -1] },
+        Changes { relation, rows: rows(&[]), weights: vec![] },
+        Changes { relation: other, rows: words.unwrap(), weights: vec![1] },
+    ];
     let staging = Staging { epoch: Epoch(1), transaction: TransactionId(5), sequence: 0, changes };
-    assert_eq!(host.stage(staging).await.unwrap_err().to_string(), "4 2 [1, -1]");
-    let error = host.unstage(Epoch(1), TransactionId(5)).await.unwrap_err();
-    assert!(matches!(error, HostError::Failed(_)), "{error}");
-    let errors = host.view_errors(Epoch(1), Step(1), RelationId(1)).await.unwrap();
-    assert_eq!(errors[0].sqlstate, "22012");
-    assert_eq!(host.statistics(Epoch(1), Step(6)).await.unwrap().frames, [Step(6)]);
+    let told = host.stage(staging).await.unwrap_err().to_string();
+    assert_eq!(told, "4 2 [1, -1]; 4 0 []; 5 1 [1]");
 }
 
 #[tokio::test]
 async fn scans_end_explicitly_or_fail() {
-    let (address, _server) = serving().await;
-    let host = RemoteHost::new(address, identity(ME));
-    assert!(matches!(parts(&host, scan(0)).await, (counts, Ok(3)) if counts == [3]));
-    let (_, stopped) = parts(&host, scan(1)).await;
-    assert!(matches!(stopped, Err(HostError::Failed(_))), "{stopped:?}");
-    let (_, failed) = parts(&host, scan(2)).await;
-    assert!(matches!(failed, Err(HostError::FrameGone(Step(2)))), "{failed:?}");
-    let (_, short) = parts(&host, scan(3)).await;
-    assert!(matches!(short, Err(HostError::Unreachable(_))), "{short:?}");
-    let keyed = ScanRequest { keys: Some(rows(&[5, 6])), ..scan(4) };
-    assert!(matches!(parts(&host, keyed).await, (counts, Ok(2)) if counts == [2]));
-    let refused = host.scan(scan(6)).await.map(drop).unwrap_err();
-    assert!(matches!(refused, HostError::UnknownRelation(RelationId(3))), "{refused}");
+    for security in securities() {
+        let process = Process::start(&security);
+        let host = process.host(&security);
+        assert!(matches!(parts(&host, scan(0)).await, (counts, Ok(3)) if counts == [3]));
+        let (_, stopped) = parts(&host, scan(1)).await;
+        assert!(matches!(stopped, Err(HostError::Failed(_))), "{stopped:?}");
+        let (_, failed) = parts(&host, scan(2)).await;
+        assert!(matches!(failed, Err(HostError::FrameGone(Step(2)))), "{failed:?}");
+        let (_, short) = parts(&host, scan(3)).await;
+        assert!(matches!(short, Err(HostError::Unreachable(_))), "{short:?}");
+        let keyed = ScanRequest { keys: Some(rows(&[5, 6])), ..scan(4) };
+        assert!(matches!(parts(&host, keyed).await, (counts, Ok(2)) if counts == [2]));
+        let refused = host.scan(scan(7)).await.map(drop).unwrap_err();
+        assert!(matches!(refused, HostError::UnknownRelation(RelationId(3))), "{refused}");
+    }
 }
 
 #[tokio::test]
 async fn a_process_that_dies_in_the_middle_of_a_scan_is_an_error() {
-    let (address, server) = serving().await;
-    let host = RemoteHost::new(address, identity(ME));
-    let mut parts = host.scan(scan(5)).await.unwrap();
-    assert!(matches!(parts.next().await, Some(Ok(ScanPart::Batch(_)))));
-    server.abort();
-    let lost = tokio::time::timeout(Duration::from_secs(20), parts.next()).await.unwrap();
-    assert!(matches!(lost, Some(Err(HostError::Unreachable(_)))), "{lost:?}");
-    let gone = host.statistics(Epoch(1), Step(1)).await.unwrap_err();
-    assert!(matches!(gone, HostError::Unreachable(_)), "{gone}");
+    for security in securities() {
+        let process = Process::start(&security);
+        let host = process.host(&security);
+        let mut parts = host.scan(scan(5)).await.unwrap();
+        assert!(matches!(parts.next().await, Some(Ok(ScanPart::Batch(_)))));
+        drop(process);
+        let lost = tokio::time::timeout(Duration::from_secs(20), parts.next()).await.unwrap();
+        assert!(matches!(lost, Some(Err(HostError::Unreachable(_)))), "{lost:?}");
+        let gone = host.statistics(Epoch(1), Step(1)).await.unwrap_err();
+        assert!(matches!(gone, HostError::Unreachable(_)), "{gone}");
+        let gone = host.scan(scan(0)).await.map(drop).unwrap_err();
+        assert!(matches!(gone, HostError::Unreachable(_)), "{gone}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_slow_is_waited_for_and_who_gives_no_sign_of_life_is_not() {
+    let security = Security::none();
+    let process = Process::start(&security);
+    let host = process.host(&security);
+    assert!(matches!(parts(&host, scan(6)).await, (_, Ok(0))));
+
+    // Somebody who accepts connections and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let bulk = silent.local_addr().unwrap();
+    let addresses = Addresses { bulk, ..process.addresses };
+    let host = RemoteHost::new(addresses, identity(ME), &security, PATIENCE);
+    let given_up = tokio::time::timeout(PATIENCE * 10, host.scan(scan(0))).await.unwrap();
+    let given_up = given_up.map(drop).unwrap_err();
+    assert!(matches!(given_up, HostError::Unreachable(_)), "{given_up}");
 }
 
 #[tokio::test]
 async fn another_process_at_the_address_is_not_asked() {
-    let (address, _server) = serving().await;
-    let host = RemoteHost::new(address, identity(Incarnation(1)));
+    let security = Security::none();
+    let process = Process::start(&security);
+    let host = RemoteHost::new(process.addresses, identity(Incarnation(1)), &security, PATIENCE);
     let error = host.statistics(Epoch(1), Step(1)).await.unwrap_err();
     assert!(matches!(error, HostError::Unreachable(_)), "{error}");
+    let error = host.scan(scan(0)).await.map(drop).unwrap_err();
+    assert!(matches!(error, HostError::Unreachable(_)), "{error}");
+}
+
+#[tokio::test]
+async fn nobody_without_a_certificate_of_the_cluster_is_answered() {
+    let [open, ours] = securities();
+    let [_, theirs] = securities();
+    for (serving, asking) in [(&ours, &open), (&ours, &theirs), (&open, &ours)] {
+        let process = Process::start(serving);
+        let host = process.host(asking);
+        let error = host.statistics(Epoch(1), Step(1)).await.unwrap_err();
+        assert!(matches!(error, HostError::Unreachable(_)), "{error}");
+        let error = host.scan(scan(0)).await.map(drop).unwrap_err();
+        assert!(matches!(error, HostError::Unreachable(_)), "{error}");
+    }
+}
+
+#[test]
+fn certificates_that_do_not_fit_are_refused() {
+    let (one, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let missing = Security::mutual(one.path()).unwrap_err();
+    assert!(matches!(missing, SecurityError::File { .. }), "{missing}");
+    make_certificates(one.path()).unwrap();
+    make_certificates(other.path()).unwrap();
+    let again = make_certificates(one.path()).unwrap_err();
+    assert!(matches!(again, CertificatesError::Exists(_)), "{again}");
+    std::fs::copy(other.path().join(KEY_FILE), one.path().join(KEY_FILE)).unwrap();
+    let mixed = Security::mutual(one.path()).unwrap_err();
+    assert!(matches!(mixed, SecurityError::Mismatch { .. }), "{mixed}");
+    std::fs::write(one.path().join(CERTIFICATE_FILE), "nothing").unwrap();
+    let empty = Security::mutual(one.path()).unwrap_err();
+    assert!(matches!(empty, SecurityError::File { .. }), "{empty}");
 }
 
 /// On a thread with as deep a stack as the server's have.
@@ -213,10 +347,10 @@ fn deep_plans_arrive() {
         for _ in 0..DEPTH {
             filter = Expression::Unary { operator: UnaryOperator::Not, operand: Box::new(filter) };
         }
-        let (address, _server) = serving().await;
-        let host = RemoteHost::new(address, identity(ME));
+        let security = Security::none();
+        let process = Process::start(&security);
         let request = ScanRequest { filters: vec![filter], ..scan(0) };
-        parts(&host, request).await.1
+        parts(&process.host(&security), request).await.1
     });
     assert!(matches!(runtime.block_on(scanned).unwrap(), Ok(3)));
 }

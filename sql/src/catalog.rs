@@ -1,5 +1,7 @@
 //! The catalog: schemas and relations of one version, and the program they amount to.
 
+mod constraint;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -10,6 +12,8 @@ use stillframe_protocol::{
 };
 
 use crate::{Error, Type};
+
+pub use constraint::{Action, Constraint, ConstraintKind, Generated};
 
 /// The first OID that users' objects get, as in PostgreSQL.
 const FIRST_USER_OID: u32 = 16384;
@@ -51,6 +55,10 @@ pub struct Relation {
     pub columns: Vec<Column>,
     /// What it is.
     pub kind: RelationKind,
+    /// Constraints and indexes, in the order in which they were made. A primary key's columns are
+    /// those of the table; here it has its name.
+    #[serde(default)]
+    pub constraints: Vec<Constraint>,
     /// What COMMENT ON says of it.
     #[serde(default)]
     pub comment: Option<String>,
@@ -68,6 +76,9 @@ pub struct Column {
     /// The expression whose value it has in a new row that gives it none; NULL without one.
     #[serde(default)]
     pub default: Option<String>,
+    /// How it gets values that nobody gives.
+    #[serde(default)]
+    pub generated: Option<Generated>,
     /// What COMMENT ON says of it.
     #[serde(default)]
     pub comment: Option<String>,
@@ -224,7 +235,7 @@ impl Relation {
 impl Column {
     /// A column that takes NULL, and does without a value.
     pub fn new(name: String, kind: Type) -> Self {
-        Self { name, kind, not_null: false, default: None, comment: None }
+        Self { name, kind, not_null: false, default: None, generated: None, comment: None }
     }
 
     /// The Arrow field that carries it; the SQL type travels in its metadata where Arrow's doesn't

@@ -19,6 +19,7 @@ mod used;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use arrow::compute::concat_batches;
 use arrow::record_batch::RecordBatch;
 use futures::future::join;
 use stillframe_protocol::{Reservation, Step};
@@ -27,12 +28,13 @@ use self::format::Format;
 use self::reader::{Batch, Reader};
 pub(crate) use self::statement::{Copied, CopyStatement, Direction, Unexpected, parse};
 pub(crate) use self::used::Used;
+use crate::query::Given;
 use crate::settings::Settings;
 use crate::write::{
-    ExactChanges, KeyEncoder, Target, changed_meanwhile, entries, existing_keys, hash,
-    unique_violation,
+    ExactChanges, KeyEncoder, Proposal, Returned, Target, UniqueKey, Write, changed_meanwhile,
+    entries, existing_keys, hash, unique_violation,
 };
-use crate::{Error, Frame, SqlState, dml, names};
+use crate::{ConstraintKind, Error, Frame, Generated, Relation, SqlState, dml, names};
 
 /// A COPY FROM STDIN under way. To drop it leaves nothing behind.
 pub struct CopyIn {
@@ -81,9 +83,13 @@ impl CopyIn {
         let columns = columns.filter(|(place, _)| !places.contains(place));
         let defaults = dml::defaults(&frame, settings, columns).await?;
         let target = target.with_defaults(defaults);
-        let reader = Reader::new(&target, &places, format, &settings.text_format())?;
+        let later = dml::later(&frame, settings, &target, &places)?;
+        let checked = (!later.is_empty() || has_rules(target.relation()))
+            .then(|| Checked { settings: settings.clone(), rows: vec![] });
+        let reading = target.clone().with_later(later);
+        let reader = Reader::new(&reading, &places, format, &settings.text_format())?;
         let keys = target.is_keyed().then(|| Keys::new(&target)).transpose()?;
-        let load = Load { used, target, reader, keys, rows: 0, kept: vec![] };
+        let load = Load { used, target, reader, keys, rows: 0, kept: vec![], checked };
         Ok(Self { columns: load.reader.columns(), load: Box::new(load) })
     }
 
@@ -126,6 +132,46 @@ struct Load {
     rows: u64,
     /// The rows, where they are part of a block; else they are staged as they come.
     kept: Vec<ExactChanges>,
+    /// The rows of a table with more rules than a primary key: they are written in the end, like
+    /// those of an INSERT.
+    checked: Option<Checked>,
+}
+
+#[derive(Debug)]
+struct Checked {
+    settings: Settings,
+    rows: Vec<RecordBatch>,
+}
+
+/// Whether rows of a table must be looked at in more ways than for NULLs and a primary key.
+fn has_rules(relation: &Relation) -> bool {
+    let needs_nothing = |kind: &ConstraintKind| {
+        matches!(kind, ConstraintKind::PrimaryKey | ConstraintKind::Index { .. })
+    };
+    !relation.constraints.iter().all(|constraint| needs_nothing(&constraint.kind))
+        || relation.columns.iter().any(|c| matches!(c.generated, Some(Generated::Stored { .. })))
+}
+
+/// The rows of a COPY, as a statement that inserts them.
+struct Loaded<'a> {
+    settings: &'a Settings,
+    target: &'a Target,
+    rows: RecordBatch,
+}
+
+impl Write for Loaded<'_> {
+    async fn propose(&self, frame: &Arc<Frame>) -> Result<Proposal, Error> {
+        check_table(self.target, frame)?;
+        Proposal::insert(self.target, self.rows.clone())
+    }
+
+    fn settings(&self) -> &Settings {
+        self.settings
+    }
+
+    async fn answer(&self, _: &Arc<Frame>, _: Vec<Given>) -> Result<Option<Returned>, Error> {
+        Ok(None)
+    }
 }
 
 /// The keys that have come.
@@ -141,12 +187,22 @@ struct Keys {
 impl Load {
     /// Stages the batches that are complete.
     async fn drain(&mut self) -> Result<(), Error> {
-        while let Some(Batch { rows, line_numbers }) = self.reader.next_batch()? {
-            self.rows += rows.num_rows() as u64;
+        while let Some(Batch { mut values, line_numbers }) = self.reader.next_batch()? {
+            let count = line_numbers.len();
+            self.rows += count as u64;
+            if let Some(Checked { settings, rows }) = &mut self.checked {
+                let frame = self.used.transaction()?.frame(Step(0)).await?;
+                dml::fill_each(&frame, settings, &self.target, &mut values, count).await?;
+                let complete = dml::complete(&frame, settings, &self.target, values, count).await;
+                let context = format!("COPY {}", self.target.relation().name);
+                rows.push(complete.map_err(|error| error.with_context(context))?);
+                continue;
+            }
+            let rows = self.target.rows(values, count)?;
             if let Some(keys) = &mut self.keys {
                 let repeated = keys.add(&self.target, &rows, &line_numbers)?;
                 if let Some(row) = repeated {
-                    let error = unique_violation(&self.target, &rows, row);
+                    let error = violation(&self.target, &rows, row);
                     return Err(self.reader.at(error, line_numbers[row]));
                 }
             }
@@ -162,13 +218,21 @@ impl Load {
 
     /// Lets all rows enter the next step, or the block's, if none of them is there already.
     async fn commit(mut self) -> Result<(), Error> {
+        if let Some(Checked { settings, rows }) = self.checked.take() {
+            let target = &self.target;
+            let rows = concat_batches(target.schema(), &rows)
+                .map_err(|error| Error::internal(error.to_string()))?;
+            let loaded = Loaded { settings: &settings, target, rows };
+            self.used.transaction()?.run(&loaded).await?;
+            return self.used.finish().await;
+        }
         let mut at_least = Step(0);
         while self.rows > 0 {
             let transaction = self.used.transaction()?;
             let frame = transaction.frame(at_least).await?;
             check_table(&self.target, &frame)?;
             let hashes = self.keys.as_ref().map(|keys| keys.hashes.clone()).unwrap_or_default();
-            let entries = entries(self.target.id(), hashes);
+            let entries = entries(self.target.id(), hashes, vec![]);
             let (reservation, unique) = join(
                 transaction.reserve(&frame, entries),
                 check_keys(&frame, &self.target, &self.reader, self.keys.as_ref()),
@@ -190,6 +254,13 @@ impl Load {
         let kept = std::mem::take(&mut self.kept);
         self.used.transaction()?.keep(&self.target, kept)?;
         self.used.finish().await
+    }
+}
+
+fn violation(target: &Target, keys: &RecordBatch, row: usize) -> Error {
+    match UniqueKey::all(target.relation()).first() {
+        Some(key) => unique_violation(target, key, keys, row),
+        None => Error::internal("a repeated key of a table without one"),
     }
 }
 
@@ -226,7 +297,7 @@ async fn check_keys(
         let encoded = keys.encoder.encode(batch)?;
         for (row, (key, line_number)) in encoded.iter().zip(&mut line_numbers).enumerate() {
             if existing.contains(key.data()) {
-                return Err(reader.at(unique_violation(target, batch, row), *line_number));
+                return Err(reader.at(violation(target, batch, row), *line_number));
             }
         }
     }

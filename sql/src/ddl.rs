@@ -3,9 +3,13 @@
 //! Each is planned against the newest catalog and sent as a change made from that version; if
 //! somebody else was faster, it is planned again.
 
+mod alter;
+mod check_rows;
 mod comment;
+mod constraint;
 mod default;
 mod drop;
+mod index;
 mod rename;
 mod schema;
 mod table;
@@ -23,6 +27,7 @@ use crate::query::QueryContext;
 use crate::session::Notice;
 use crate::settings::Settings;
 use crate::{Catalog, Database, Error, Frame, Progress, SqlState, names, system};
+use check_rows::RowCheck;
 
 /// What a statement that changes the catalog is run with.
 pub(crate) struct Definition<'a> {
@@ -39,15 +44,17 @@ pub(super) enum Edit {
     /// A new version.
     Changed {
         catalog: Catalog,
-        /// The relations that go: who writes them must have finished.
-        dropped: Vec<RelationId>,
+        /// The relations that go, or whose rows get new rules: who writes them must have finished.
+        locked: Vec<RelationId>,
         notices: Vec<Notice>,
+        /// What must be true of the rows that are there.
+        checks: Vec<RowCheck>,
     },
 }
 
 impl Edit {
     fn changed(catalog: Catalog) -> Self {
-        Self::Changed { catalog, dropped: vec![], notices: vec![] }
+        Self::Changed { catalog, locked: vec![], notices: vec![], checks: vec![] }
     }
 }
 
@@ -71,7 +78,13 @@ impl Definition<'_> {
                 ("COMMENT", Box::new(move |context| comment::comment(context, statement)))
             }
             ast::Statement::AlterTable(alter) => {
-                ("ALTER TABLE", Box::new(move |context| rename::table(context, alter)))
+                ("ALTER TABLE", Box::new(move |context| alter::table(context, alter)))
+            }
+            ast::Statement::CreateIndex(create) => {
+                ("CREATE INDEX", Box::new(move |context| index::create(context, create)))
+            }
+            ast::Statement::Drop { object_type: ast::ObjectType::Index, .. } => {
+                ("DROP INDEX", Box::new(move |context| index::drop(context, statement)))
             }
             ast::Statement::Drop { .. } => {
                 let drop = drop::Drop::read(statement)?;
@@ -101,22 +114,32 @@ impl Definition<'_> {
             let head = self.database.catalog(&coordinator.catalog_head().await?)?;
             let context =
                 QueryContext::of_catalog(Arc::clone(&frame), Arc::clone(&head), self.settings);
-            let (catalog, dropped, notices) = match plan(&context)? {
+            let (catalog, locked, notices, checks) = match plan(&context)? {
                 Edit::Nothing(notice) => {
                     self.notices.push(notice);
                     return Ok(());
                 }
-                Edit::Changed { catalog, dropped, notices } => (catalog, dropped, notices),
+                Edit::Changed { catalog, locked, notices, checks } => {
+                    (catalog, locked, notices, checks)
+                }
             };
             let program = catalog.program();
             self.database.check(program.clone()).await?;
-            if !dropped.is_empty() {
-                let entries = dropped.into_iter().map(|relation| Entry {
+            if !locked.is_empty() {
+                let entries = locked.into_iter().map(|relation| Entry {
                     lockable: Lockable::Relation(relation),
                     mode: Mode::Exclusive,
                 });
                 let timeout = self.settings.lock_timeout();
                 coordinator.reserve(transaction.id, None, entries.collect(), timeout).await?;
+            }
+            if !checks.is_empty() {
+                // Nobody writes the tables any more, and this frame shows who has.
+                let frame = Frame::take(self.database).await?;
+                let context = QueryContext::new(frame, self.settings.clone());
+                for check in &checks {
+                    check.run(&context).await?;
+                }
             }
             let change = Change {
                 transaction: transaction.id,

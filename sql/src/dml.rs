@@ -5,6 +5,8 @@
 
 mod affected;
 mod assign;
+mod complete;
+mod conflict;
 mod constant;
 mod defaults;
 mod delete;
@@ -12,6 +14,7 @@ mod insert;
 #[cfg(test)]
 mod model;
 mod read;
+mod returning;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -23,18 +26,23 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{self, ObjectName};
 
-pub(crate) use defaults::{check_default, defaults, select_one};
+pub(crate) use assign::check_assignable;
+pub(crate) use complete::{complete, select_from};
+pub(crate) use defaults::{check_default, defaults, fill_each, later, select_one};
 pub(crate) use read::Arguments;
 pub(crate) use truncate::Truncate;
 
+use crate::query::{Given, QueryContext};
 use crate::settings::Settings;
-use crate::write::{Proposal, Target, Write};
-use crate::{Error, Frame, Relation, RelationKind, SqlState, Type, names, system};
+use crate::write::{Proposal, Returned, Target, Write};
+use crate::{Error, Frame, OutputColumn, Relation, RelationKind, SqlState, Type, names, system};
 
 /// A statement that writes rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Statement<'a> {
     tree: Tree<'a>,
+    /// What stands before it.
+    with: Option<&'a ast::With>,
     settings: &'a Settings,
     arguments: Arguments<'a>,
 }
@@ -53,13 +61,68 @@ impl<'a> Statement<'a> {
         settings: &'a Settings,
         arguments: Arguments<'a>,
     ) -> Option<Self> {
+        let (with, tree) = match tree {
+            // The parser library has what stands behind WITH as a query.
+            ast::Statement::Query(query) => match query.body.as_ref() {
+                ast::SetExpr::Insert(tree)
+                | ast::SetExpr::Update(tree)
+                | ast::SetExpr::Delete(tree) => (query.with.as_ref(), tree),
+                _ => return None,
+            },
+            tree => (None, tree),
+        };
         let tree = match tree {
             ast::Statement::Insert(insert) => Tree::Insert(insert),
             ast::Statement::Update(update) => Tree::Update(update),
             ast::Statement::Delete(delete) => Tree::Delete(delete),
             _ => return None,
         };
-        Some(Self { tree, settings, arguments })
+        Some(Self { tree, with, settings, arguments })
+    }
+
+    /// The command tag without the number of rows, of one that returns them.
+    pub(crate) fn tag_of_rows(&self) -> &'static str {
+        match self.tree {
+            Tree::Insert(_) => "INSERT 0",
+            Tree::Update(_) => "UPDATE",
+            Tree::Delete(_) => "DELETE",
+        }
+    }
+
+    /// Whether it returns rows.
+    pub(crate) fn returns(&self) -> bool {
+        self.returning().is_some()
+    }
+
+    fn returning(&self) -> Option<&'a [ast::SelectItem]> {
+        match self.tree {
+            Tree::Insert(insert) => insert.returning.as_deref(),
+            Tree::Update(update) => update.returning.as_deref(),
+            Tree::Delete(delete) => delete.returning.as_deref(),
+        }
+    }
+
+    fn context(&self, frame: &Arc<Frame>) -> QueryContext {
+        QueryContext::new(Arc::clone(frame), self.settings.clone())
+    }
+
+    /// The types of its parameters as the client has declared them.
+    fn declared(&self) -> Vec<Option<Type>> {
+        self.arguments.declared()
+    }
+
+    /// A query of the statement, in which the queries of its WITH can be named.
+    fn with(&self, mut query: ast::Query) -> ast::Query {
+        if let Some(with) = self.with {
+            let own = query.with.take();
+            let mut all = with.clone();
+            if let Some(own) = own {
+                all.recursive |= own.recursive;
+                all.cte_tables.extend(own.cte_tables);
+            }
+            query.with = Some(all);
+        }
+        query
     }
 
     /// The name of its kind, as in messages.
@@ -80,16 +143,46 @@ impl<'a> Statement<'a> {
         }
     }
 
-    /// The types of its parameters.
-    pub(crate) fn parameters(
+    /// The types of its parameters, and the columns that it returns if it does.
+    pub(crate) fn describe(
         &self,
         frame: &Arc<Frame>,
         declared: &[Option<Type>],
-    ) -> Result<Vec<Type>, Error> {
+    ) -> Result<(Vec<Type>, Option<Vec<OutputColumn>>), Error> {
+        let mut found = read::Parameters::new(self.settings, declared);
+        self.parameters(frame, &mut found)?;
+        let columns = match self.returning() {
+            None => None,
+            Some(items) => {
+                let given = self.nothing_given(frame)?;
+                Some(returning::describe(self, frame, items, given, &mut found)?)
+            }
+        };
+        Ok((found.types(), columns))
+    }
+
+    /// The rows that RETURNING is about, without any.
+    fn nothing_given(&self, frame: &Arc<Frame>) -> Result<Vec<Given>, Error> {
         match self.tree {
-            Tree::Insert(insert) => insert::parameters(self, insert, frame, declared),
-            Tree::Update(update) => update::parameters(self, update, frame, declared),
-            Tree::Delete(delete) => delete::parameters(self, delete, frame, declared),
+            Tree::Insert(insert) => insert::nothing_given(self, insert, frame),
+            Tree::Update(update) => {
+                update::affected(self, update, frame)?.nothing_given(self, frame)
+            }
+            Tree::Delete(delete) => {
+                delete::affected(self, delete, frame)?.nothing_given(self, frame)
+            }
+        }
+    }
+
+    fn parameters(
+        &self,
+        frame: &Arc<Frame>,
+        found: &mut read::Parameters<'_>,
+    ) -> Result<(), Error> {
+        match self.tree {
+            Tree::Insert(insert) => insert::parameters(self, insert, frame, found),
+            Tree::Update(update) => update::parameters(self, update, frame, found),
+            Tree::Delete(delete) => delete::parameters(self, delete, frame, found),
         }
     }
 }
@@ -101,6 +194,20 @@ impl Write for Statement<'_> {
             Tree::Update(update) => update::propose(self, update, frame).await,
             Tree::Delete(delete) => delete::propose(self, delete, frame).await,
         }
+    }
+
+    fn settings(&self) -> &Settings {
+        self.settings
+    }
+
+    async fn answer(
+        &self,
+        frame: &Arc<Frame>,
+        given: Vec<Given>,
+    ) -> Result<Option<Returned>, Error> {
+        let Some(items) = self.returning() else { return Ok(None) };
+        let given = if given.is_empty() { self.nothing_given(frame)? } else { given };
+        returning::returned(self, frame, items, given).await.map(Some)
     }
 }
 

@@ -34,7 +34,9 @@ mod types;
 mod view;
 mod write;
 
-pub use catalog::{Catalog, Column, Relation, RelationKind, Schema};
+pub use catalog::{
+    Action, Catalog, Column, Constraint, ConstraintKind, Generated, Relation, RelationKind, Schema,
+};
 pub use copy::CopyIn;
 pub use database::{
     Checker, Database, Explainer, NAME as DATABASE_NAME, is_name as is_database_name,

@@ -5,6 +5,7 @@
 
 mod apply;
 mod failure;
+mod given;
 mod overlaid;
 mod parameters;
 mod provider;
@@ -24,6 +25,7 @@ use futures::stream::BoxStream;
 use stillframe_protocol::RelationId;
 
 pub(crate) use failure::classify;
+pub(crate) use given::Given;
 pub(crate) use state::{BATCH_ROWS, session_state};
 use threads::Operators;
 
@@ -42,6 +44,8 @@ pub(crate) struct QueryContext {
     pub(crate) state: SessionState,
     /// The text that the statement comes from, if its errors are to tell places in it.
     pub(crate) source: Option<Arc<Source>>,
+    /// Rows that can be named beside relations.
+    given: Arc<[Given]>,
 }
 
 /// A query that can be run under the frame it was planned under.
@@ -63,7 +67,7 @@ impl QueryContext {
     pub(crate) fn new(frame: Arc<Frame>, settings: Settings) -> Self {
         let catalog = Arc::clone(frame.catalog());
         let state = session_state(&frame, &settings);
-        Self { frame, catalog, settings, state, source: None }
+        Self { frame, catalog, settings, state, source: None, given: Arc::new([]) }
     }
 
     /// A context for a definition, which is made from the newest catalog and reads nothing.
@@ -176,6 +180,14 @@ impl QueryContext {
         let function = self.state.scalar_functions().get(name);
         function.is_some_and(|f| {
             f.signature().volatility == datafusion::logical_expr::Volatility::Volatile
+        })
+    }
+
+    /// Whether a function of this name depends on its arguments alone.
+    pub(crate) fn is_immutable(&self, name: &str) -> bool {
+        let function = self.state.scalar_functions().get(name);
+        function.is_none_or(|f| {
+            f.signature().volatility == datafusion::logical_expr::Volatility::Immutable
         })
     }
 

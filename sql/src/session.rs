@@ -144,7 +144,7 @@ impl Session {
         let (parameters, columns) = match &statement.tree {
             Tree::Utility(utility) => (vec![], utility_columns(utility)),
             Tree::Sql(tree) => match tree.as_ref() {
-                ast::Statement::Query(query) => {
+                ast::Statement::Query(query) if !is_write(query) => {
                     let mut context = self.context().await?;
                     context.source = Some(Arc::clone(&statement.source));
                     let planned = context.plan(query, declared)?;
@@ -152,7 +152,7 @@ impl Session {
                 }
                 tree => {
                     let text = statement.source.text();
-                    (self.parameters_of_write(tree, text, declared).await?, None)
+                    self.describe_write(tree, text, declared).await?
                 }
             },
         };
@@ -195,12 +195,15 @@ impl Session {
         parameters: &[Parameter],
     ) -> Result<Response, Error> {
         match tree {
-            ast::Statement::Query(query) => self.query(query, prepared, parameters).await,
+            ast::Statement::Query(query) if !is_write(query) => {
+                self.query(query, prepared, parameters).await
+            }
             ast::Statement::CreateTable(_)
             | ast::Statement::CreateView(_)
             | ast::Statement::CreateSchema { .. }
             | ast::Statement::Comment { .. }
             | ast::Statement::AlterTable(_)
+            | ast::Statement::CreateIndex(_)
             | ast::Statement::Drop { .. } => {
                 let tag = self.definition(&command(tree)).await?.run(tree).await?;
                 Ok(Response::Complete { tag })
@@ -246,6 +249,7 @@ impl Session {
             step: Some(step),
             batches,
             tag: "SELECT",
+            affected: None,
         }))
     }
 
@@ -371,6 +375,14 @@ impl Session {
     fn warn(&mut self, state: SqlState, message: &str) {
         self.notices.push(Notice::warning(Error::new(state, message)));
     }
+}
+
+/// Whether a query is a WITH before a statement that writes.
+pub(super) fn is_write(query: &ast::Query) -> bool {
+    matches!(
+        query.body.as_ref(),
+        ast::SetExpr::Insert(_) | ast::SetExpr::Update(_) | ast::SetExpr::Delete(_)
+    )
 }
 
 /// Whether rows of one fit where rows of the other are expected.

@@ -12,25 +12,31 @@ mod keys;
 mod lookup;
 mod overlay;
 mod proposal;
+mod references;
 mod staging;
 mod target;
 #[cfg(test)]
 mod tests;
 mod transaction;
+mod unique;
 mod violation;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use changes::Rows;
 pub(crate) use keys::{KeyEncoder, entries, hash};
-pub(crate) use lookup::{all_rows, existing_keys};
+pub(crate) use lookup::{all_rows, existing_keys, rows_with};
 pub(crate) use overlay::{Difference, Gone, Overlay, TableChanges, keep};
-pub(crate) use proposal::Proposal;
+pub(crate) use proposal::{Proposal, Returned};
 pub(crate) use staging::ExactChanges;
 pub(crate) use target::Target;
-pub(crate) use transaction::{Loan, Transaction, changed_meanwhile};
-pub(crate) use violation::unique_violation;
+pub(crate) use transaction::{Loan, Outcome, Transaction, changed_meanwhile};
+pub(crate) use unique::{UniqueKey, Values};
+pub(crate) use violation::{check_violation, unique_violation};
 
+use crate::query::Given;
+use crate::settings::Settings;
 use crate::{Database, Error, Frame, Progress};
 
 /// A statement that writes.
@@ -38,9 +44,19 @@ pub(crate) trait Write: Sync {
     /// What the statement would do under a frame. Asked again with a newer one if something it is
     /// about was written since.
     fn propose(&self, frame: &Arc<Frame>) -> impl Future<Output = Result<Proposal, Error>> + Send;
+
+    /// What its session has set.
+    fn settings(&self) -> &Settings;
+
+    /// What the statement answers of rows that it has written, once nothing is wrong with them.
+    fn answer(
+        &self,
+        frame: &Arc<Frame>,
+        given: Vec<Given>,
+    ) -> impl Future<Output = Result<Option<Returned>, Error>> + Send;
 }
 
-/// Runs a statement as a transaction of its own; returns how many rows it was about.
+/// Runs a statement as a transaction of its own.
 ///
 /// To drop the future leaves nothing behind, unless the commit was sent already.
 pub(crate) async fn autocommit(
@@ -48,9 +64,9 @@ pub(crate) async fn autocommit(
     lock_timeout: Option<Duration>,
     progress: &Progress,
     statement: &impl Write,
-) -> Result<u64, Error> {
+) -> Result<Outcome, Error> {
     let mut transaction = Transaction::new(database, lock_timeout);
-    let rows = transaction.run(statement).await?;
+    let outcome = transaction.run(statement).await?;
     transaction.commit(progress).await?;
-    Ok(rows)
+    Ok(outcome)
 }

@@ -1,29 +1,42 @@
 //! A server under test: the real binary as a child process.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::str::FromStr;
 
 use tempfile::TempDir;
 
 use crate::deadline::{PATIENCE, poll};
-use crate::{Client, Wire, binary};
+use crate::wire::sqlstate;
+use crate::{Client, Process, Processes, Wire};
 
-/// How many hosts, and how many workers on each.
+/// How many hosts, how many workers on each, and whether hosts are processes: `3x2p` has three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Layout {
     /// Hosts.
     pub hosts: u32,
     /// Workers of each host.
     pub workers: u32,
+    /// Whether each host is a process of its own.
+    pub processes: bool,
+}
+
+impl Layout {
+    /// All hosts in one process.
+    pub const fn new(hosts: u32, workers: u32) -> Self {
+        Self { hosts, workers, processes: false }
+    }
+
+    /// Each host in a process of its own.
+    pub const fn processes(hosts: u32, workers: u32) -> Self {
+        Self { hosts, workers, processes: true }
+    }
 }
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}x{}", self.hosts, self.workers)
+        write!(f, "{}x{}{}", self.hosts, self.workers, if self.processes { "p" } else { "" })
     }
 }
 
@@ -31,65 +44,75 @@ impl FromStr for Layout {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let numbers = text.split_once('x').and_then(|(hosts, workers)| {
-            Some(Self { hosts: hosts.parse().ok()?, workers: workers.parse().ok()? })
+        let (numbers, processes) = match text.strip_suffix('p') {
+            Some(numbers) => (numbers, true),
+            None => (text, false),
+        };
+        let numbers = numbers.split_once('x').and_then(|(hosts, workers)| {
+            Some(Self { hosts: hosts.parse().ok()?, workers: workers.parse().ok()?, processes })
         });
-        numbers.ok_or_else(|| format!("{text:?} is not a layout such as 3x2"))
+        numbers.ok_or_else(|| format!("{text:?} is not a layout such as 3x2 or 3x2p"))
     }
 }
 
-/// A running server. It is killed when dropped; [`Server::stop`] ends it the polite way and checks
-/// that it obeys.
+/// A running server: one process, or a coordinator and hosts. All are killed when it is dropped;
+/// [`Server::stop`] ends it the polite way and checks that all obey.
 #[derive(Debug)]
 pub struct Server {
     layout: Layout,
-    process: Child,
+    /// Serves Postgres clients.
+    front: Process,
+    hosts: Vec<Process>,
     address: SocketAddr,
-    /// Holds the ready file, what the server writes to stderr, and its temporary files.
-    folder: TempDir,
 }
 
 impl Server {
     /// Starts a server and waits until it says that it is ready.
     pub fn start(hosts: u32, workers: u32) -> Self {
-        Self::start_layout(Layout { hosts, workers })
+        Self::start_layout(Layout::new(hosts, workers))
     }
 
-    /// Starts a server and waits until it says that it is ready.
+    /// Starts a server and waits until it answers.
     pub fn start_layout(layout: Layout) -> Self {
-        let folder = TempDir::new().expect("a temporary folder");
-        let scratch = folder.path().join("tmp");
-        fs::create_dir(&scratch).expect("a folder for the server's temporary files");
-        let stderr = File::create(folder.path().join("stderr")).expect("a file for stderr");
-        let ready = folder.path().join("ready");
-        let process = Command::new(binary::stillframe())
-            .arg("serve")
-            .args(["--hosts", &layout.hosts.to_string()])
-            .args(["--workers", &layout.workers.to_string()])
-            .args(["--in-memory", "--pg-listen", "127.0.0.1:0", "--ready-file"])
-            .arg(&ready)
-            .env("TMPDIR", &scratch)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(stderr)
-            .spawn()
-            .expect("the binary can be started");
-        let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut server = Self { layout, process, address: unknown, folder };
-        server.address = server.await_ready(&ready);
+        if !layout.processes {
+            return Self::start_one_process(layout);
+        }
+        let cluster = Processes::start(layout.hosts, layout.workers);
+        let address = cluster.address();
+        let Processes { coordinator, hosts, .. } = cluster;
+        let server = Self { layout, front: coordinator, hosts, address };
+        let answers = || {
+            let mut wire = server.wire();
+            let answered = sqlstate(&wire.query("SELECT stillframe.current_step()")).is_none();
+            wire.close();
+            answered.then_some(())
+        };
+        if poll(PATIENCE, answers).is_none() {
+            panic!("the cluster isn't ready after {PATIENCE:?}:\n{}", server.stderr());
+        }
         server
     }
 
-    fn await_ready(&mut self, ready: &PathBuf) -> SocketAddr {
-        let answer = poll(PATIENCE, || match fs::read_to_string(ready) {
-            // The file may be seen before all of it is written.
+    fn start_one_process(layout: Layout) -> Self {
+        let folder = TempDir::new().expect("a temporary folder");
+        let ready = folder.path().join("ready");
+        let arguments = [
+            "serve",
+            "--in-memory",
+            "--pg-listen=127.0.0.1:0",
+            &format!("--hosts={}", layout.hosts),
+            &format!("--workers={}", layout.workers),
+            &format!("--ready-file={}", ready.display()),
+        ];
+        let mut front = Process::start(&arguments);
+        let answer = poll(PATIENCE, || match fs::read_to_string(&ready) {
             Ok(text) => pg_address(&text).map(Ok),
-            Err(_) => self.exited().map(Err),
+            Err(_) => front.exited().map(Err),
         });
         match answer {
-            Some(Ok(address)) => address,
-            Some(Err(status)) => panic!("the server {status} at start:\n{}", self.stderr()),
-            None => panic!("the server isn't ready after {PATIENCE:?}:\n{}", self.stderr()),
+            Some(Ok(address)) => Self { layout, front, hosts: vec![], address },
+            Some(Err(status)) => panic!("the server {status} at start:\n{}", front.stderr()),
+            None => panic!("the server isn't ready after {PATIENCE:?}:\n{}", front.stderr()),
         }
     }
 
@@ -115,59 +138,25 @@ impl Server {
         Wire::connect(self.address)
     }
 
-    /// What the server has written to stderr so far; the last part of it, if it is much.
+    /// What its processes have written to stderr so far.
     pub fn stderr(&self) -> String {
-        const MUCH: usize = 20_000;
-        let all = fs::read(self.folder.path().join("stderr")).unwrap_or_default();
-        let end = &all[all.len().saturating_sub(MUCH)..];
-        format!("--- stderr of the server ({}):\n{}---", self.layout, String::from_utf8_lossy(end))
+        let processes = std::iter::once(&self.front).chain(&self.hosts);
+        let told = processes.map(|process| {
+            format!(
+                "--- stderr of process {} ({}):\n{}---",
+                process.id(),
+                self.layout,
+                process.stderr()
+            )
+        });
+        told.collect::<Vec<_>>().join("\n")
     }
 
-    fn exited(&mut self) -> Option<ExitStatus> {
-        self.process.try_wait().expect("a child can be asked for its status")
-    }
-
-    /// Asks the server to end (SIGTERM) and fails unless it was alive, ends in time, with status 0,
-    /// without a panic, and leaves nothing behind.
-    pub fn stop(mut self) -> Result<(), String> {
-        if let Some(status) = self.exited() {
-            return Err(format!("the server has ended ({status}):\n{}", self.stderr()));
-        }
-        let signalled = Command::new("sh")
-            .args(["-c", &format!("kill -TERM {}", self.process.id())])
-            .status()
-            .map_err(|error| error.to_string())?;
-        if !signalled.success() {
-            return Err("the server can't be signalled".to_owned());
-        }
-        let Some(status) = poll(PATIENCE, || self.exited()) else {
-            return Err(format!("the server doesn't end on SIGTERM:\n{}", self.stderr()));
-        };
-        if !status.success() {
-            return Err(format!("the server ended with {status}:\n{}", self.stderr()));
-        }
-        if self.stderr().contains("panicked at") {
-            return Err(format!("a panic in the server:\n{}", self.stderr()));
-        }
-        let left: Vec<_> = fs::read_dir(self.folder.path().join("tmp"))
-            .map_err(|error| error.to_string())?
-            .filter_map(|entry| Some(entry.ok()?.file_name()))
-            .collect();
-        if !left.is_empty() {
-            return Err(format!("the server leaves temporary files behind: {left:?}"));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("{}", self.stderr());
-        }
-        // Both fail only if it has ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+    /// Asks all processes to end, as [`Process::stop`] does.
+    pub fn stop(self) -> Result<(), String> {
+        let stopped = self.hosts.into_iter().chain([self.front]).map(Process::stop);
+        // All of them, before the first fault is told.
+        stopped.collect::<Vec<_>>().into_iter().collect()
     }
 }
 

@@ -10,7 +10,7 @@ use stillframe_tests::{Layout, Server, Wire};
 
 fn main() -> ExitCode {
     suite::run(
-        Layout { hosts: 2, workers: 1 },
+        Layout::new(2, 1),
         vec![
             ("garbage_instead_of_a_start", garbage_instead_of_a_start),
             ("starts_that_never_end", starts_that_never_end),

@@ -1,12 +1,16 @@
 //! Hosts as processes: what is true in one process is true over many, and the loss of one is an
 //! answer, never a wrong one.
 
+use std::fs;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, pin_mut};
-use stillframe_tests::deadline::{PATIENCE, eventually};
-use stillframe_tests::{Client, Failure, Process, Processes};
+use stillframe_tests::deadline::{PATIENCE, eventually, poll};
+use stillframe_tests::{
+    Client, Failure, Process, Processes, ProcessesOptions, certificates, start_host,
+};
+use tempfile::TempDir;
 
 /// Nobody waits longer for an answer, whatever is lost.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
@@ -172,13 +176,14 @@ async fn a_host_killed_in_the_middle_of_a_scan_is_no_short_result() {
 async fn processes_start_in_any_order_and_stop_when_told() {
     // A free address, which nobody else is given soon.
     let listen = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("one");
-    let hosts: Vec<_> = (0..2).map(|_| Process::host(listen, 1, &[])).collect();
+    let one = ProcessesOptions::new(1);
+    let hosts: Vec<_> = (0..2).map(|_| start_host(listen, &one, &[])).collect();
     eventually("hosts look for their coordinator", || async {
         let look = hosts.iter().all(|host| host.stderr().contains("cannot be reached"));
         if look { Ok(()) } else { Err("silent".to_owned()) }
     })
     .await;
-    let mut cluster = Processes::start_coordinator(2, 1, &listen.to_string());
+    let mut cluster = Processes::start_coordinator(2, one.clone(), &listen.to_string());
     cluster.hosts = hosts;
     let client = cluster.connect().await;
     insist(&client, "CREATE TABLE t (a int)").await;
@@ -187,7 +192,7 @@ async fn processes_start_in_any_order_and_stop_when_told() {
     // A coordinator that starts again knows nothing, and its hosts start again too.
     cluster.coordinator.kill();
     let hosts = std::mem::take(&mut cluster.hosts);
-    let mut cluster = Processes::start_coordinator(2, 1, &listen.to_string());
+    let mut cluster = Processes::start_coordinator(2, one.clone(), &listen.to_string());
     cluster.hosts = hosts;
     let client = cluster.connect().await;
     epoch_is_empty(&client).await;
@@ -202,8 +207,122 @@ async fn processes_start_in_any_order_and_stop_when_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_has_no_certificate_of_the_cluster_stays_outside() {
+    let (_folder, ours) = certificates();
+    let (_other_folder, theirs) = certificates();
+    let mut cluster = Processes::start_with(2, ProcessesOptions::new(1).certified(&ours));
+    let client = cluster.connect().await;
+    insist(&client, "CREATE TABLE t (a int PRIMARY KEY, b text)").await;
+    client.execute("CREATE MATERIALIZED VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b").await;
+    client.execute("INSERT INTO t SELECT i, 'x' FROM generate_series(1, 10000) g(i)").await;
+    assert_eq!(client.rows("SELECT * FROM v").await, ["x 10000"]);
+    assert_eq!(client.number("SELECT count(*) FROM t").await, 10_000);
+
+    cluster.hosts.pop();
+    let registering = cluster.registering();
+    let plain = ProcessesOptions::new(1);
+    let foreign = ProcessesOptions::new(1).certified(&theirs);
+    for options in [plain, foreign] {
+        let host = start_host(registering, &options, &[]);
+        let told = poll(PATIENCE, || {
+            let stderr = host.stderr();
+            let refused = ["cannot be reached", "does not answer"];
+            refused.iter().any(|told| stderr.contains(told)).then_some(())
+        });
+        assert!(told.is_some(), "{}", host.stderr());
+    }
+    cluster.add_host();
+    epoch_is_empty(&client).await;
+}
+
+/// Each replacement of the circuit has ports, threads and files of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn five_hundred_replacements_leave_nothing_behind() {
+    const WARM: usize = 20;
+    let cluster = Processes::start(2, 1);
+    let client = cluster.connect().await;
+    insist(&client, "CREATE TABLE t (a int)").await;
+    let replace = async |views: usize| {
+        for _ in 0..views {
+            client.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t").await;
+            client.execute("DROP MATERIALIZED VIEW v").await;
+        }
+    };
+    replace(WARM).await;
+    let before: Vec<_> = cluster.hosts.iter().map(usage).collect();
+    replace(250 - WARM).await;
+    for (host, (files, threads)) in cluster.hosts.iter().zip(before) {
+        // What is being closed right now may still be there.
+        let flat = poll(PATIENCE, || {
+            let (files_now, threads_now) = usage(host);
+            (files_now <= files + 4 && threads_now <= threads + 4).then_some(())
+        });
+        assert!(flat.is_some(), "files {files}, threads {threads}; now {:?}", usage(host));
+    }
+}
+
+/// How many open files and threads a process has.
+fn usage(process: &Process) -> (usize, usize) {
+    let count = |what| {
+        let folder = format!("/proc/{}/{what}", process.id());
+        fs::read_dir(folder).expect("it runs").count()
+    };
+    (count("fd"), count("task"))
+}
+
+#[test]
+fn options_come_from_a_file_too() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let file = folder.path().join("stillframe.toml");
+    let check = |text: &str| {
+        fs::write(&file, text).expect("a file can be written");
+        let mut check = Process::start(&["check-config", file.to_str().expect("text")]);
+        let status = check.ended();
+        (status.success(), check.stderr())
+    };
+    let fine = "[coordinator]\nhosts = 3\npg-listen = \"127.0.0.1:0\"\n[host]\nplace = 1\n";
+    assert!(check(fine).0, "{fine}");
+    let (right, told) = check(
+        "[coordinator]\nhosts = 0\nhots = 3\nlisten = \"0.0.0.0:1\"\n\
+         [host]\nexchange-ports = \"7\"\nworkers = [1]\n[hosts]\nplace = 1\n",
+    );
+    assert!(!right);
+    // All of them, each with its place.
+    for problem in [
+        "coordinator.hosts: invalid value '0'",
+        "coordinator.hots: there is no such option",
+        "host.exchange-ports: invalid value '7'",
+        "host.workers: neither text",
+        "hosts: there is no such section",
+    ] {
+        assert!(told.contains(problem), "{problem}\n{told}");
+    }
+    let (right, told) = check("[coordinator]\nlisten = \"0.0.0.0:1\"\ncerts = \"/nowhere\"\n");
+    assert!(!right && told.contains("cannot read /nowhere/ca.crt"), "{told}");
+    let (right, told) = check("[host]\nlisten = \"192.0.2.1:1\"\n");
+    assert!(!right && told.contains("without certificates"), "{told}");
+    assert!(!check("[host\n").0);
+
+    // What is given on the command line counts.
+    let ready = folder.path().join("ready");
+    fs::write(&file, "[serve]\npg-listen = \"127.0.0.1:0\"\nhosts = 2\nworkers = 7\n")
+        .expect("a file");
+    let arguments = ["--workers=1", "--config", file.to_str().expect("text"), "--ready-file"];
+    let mut server = Process::start(&[&arguments[..], &[ready.to_str().expect("text")]].concat());
+    let stderr = poll(PATIENCE, || match server.exited() {
+        Some(status) => panic!("{status}: {}", server.stderr()),
+        None => ready.exists().then(|| server.stderr()),
+    });
+    let stderr = stderr.expect("it starts");
+    assert!(stderr.contains("hosts=2") && stderr.contains("workers=1"), "{stderr}");
+    server.stop().unwrap_or_else(|error| panic!("{error}"));
+    let mut host = Process::start(&["host", "--config", "/nowhere"]);
+    assert!(!host.ended().success() && host.stderr().contains("/nowhere"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn strangers_are_refused() {
-    let cluster = Processes::start_coordinator(1, 2, "127.0.0.1:0");
+    let cluster = Processes::start_coordinator(1, ProcessesOptions::new(2), "127.0.0.1:0");
     let registering = cluster.registering();
     let cases: [(u32, &[&str], &str); 3] = [
         (2, &["--cluster", "other"], "cluster \"stillframe\""),
@@ -211,7 +330,8 @@ async fn strangers_are_refused() {
         (2, &["--place", "7"], "there is no place 7"),
     ];
     for (workers, more, told) in cases {
-        let mut host = Process::host(registering, workers, more);
+        let more: Vec<_> = more.iter().copied().map(str::to_owned).collect();
+        let mut host = start_host(registering, &ProcessesOptions::new(workers), &more);
         assert!(!host.ended().success());
         let stderr = host.stderr();
         assert!(stderr.contains("refused") && stderr.contains(told), "{stderr}");

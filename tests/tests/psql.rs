@@ -11,7 +11,7 @@ use stillframe_tests::{Layout, Server};
 
 fn main() -> ExitCode {
     suite::run(
-        Layout { hosts: 2, workers: 1 },
+        Layout::new(2, 1),
         vec![
             // First, since it shows the number of a step.
             ("the_session_of_the_readme", the_session_of_the_readme),

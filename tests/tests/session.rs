@@ -10,7 +10,7 @@ use stillframe_tests::{Layout, Server, Wire};
 
 fn main() -> ExitCode {
     suite::run(
-        Layout { hosts: 2, workers: 2 },
+        Layout::new(2, 2),
         vec![
             ("every_write_makes_one_step", every_write_makes_one_step),
             ("every_result_tells_its_step", every_result_tells_its_step),

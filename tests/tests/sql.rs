@@ -13,8 +13,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use stillframe_tests::script::{Product, Script, Session, Variant};
 use stillframe_tests::{Client, Layout, Server};
 
-/// One worker, and many hosts with several workers each.
-const LAYOUTS: &str = "1x1,3x2";
+/// One worker, and many hosts with several workers each, as processes.
+const LAYOUTS: &str = "1x1,3x2p";
 
 /// One layout's server, started by the first trial that needs it.
 struct Shared {

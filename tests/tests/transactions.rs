@@ -12,7 +12,7 @@ const A_WHILE: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
     suite::run(
-        Layout { hosts: 2, workers: 2 },
+        Layout::new(2, 2),
         vec![
             ("all_writes_are_one_step", all_writes_are_one_step),
             ("a_writer_waits_and_looks_again", a_writer_waits_and_looks_again),

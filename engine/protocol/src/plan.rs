@@ -21,6 +21,18 @@ pub struct Program {
     pub views: Vec<View>,
 }
 
+impl Program {
+    /// Names the circuit that computes it: the same on every host, whatever columns are called.
+    pub fn fingerprint(&self) -> Fingerprint {
+        let tables = self.tables.iter().map(|table| {
+            let types = table.schema.fields().iter().map(|f| (f.data_type(), f.is_nullable()));
+            (table.id, table.key_columns, types.collect::<Vec<_>>())
+        });
+        let views = self.views.iter().map(|view| (view.id, view.plan.fingerprint().0));
+        Fingerprint::of(&(tables.collect::<Vec<_>>(), views.collect::<Vec<_>>()))
+    }
+}
+
 /// A base table as the engine stores it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
@@ -179,12 +191,7 @@ impl Plan {
     /// A name for what the plan computes: equal plans have equal fingerprints, whatever their
     /// columns are called.
     pub fn fingerprint(&self) -> Fingerprint {
-        let nameless = self.nameless();
-        let bytes = serde_json::to_vec(&nameless).expect("a plan has no map with non-string keys");
-        let digest = Sha256::digest(bytes);
-        Fingerprint(u128::from_be_bytes(
-            digest[..16].try_into().expect("a SHA-256 digest has 32 bytes"),
-        ))
+        Fingerprint::of(&self.nameless())
     }
 
     /// The same plan with columns named by their places.
@@ -237,6 +244,15 @@ fn unnamed(schema: &Schema) -> SchemaRef {
 /// A name for what a plan computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Fingerprint(pub u128);
+
+impl Fingerprint {
+    fn of(what: &impl Serialize) -> Self {
+        let bytes = serde_json::to_vec(what).expect("a plan has no map with non-string keys");
+        let digest = Sha256::digest(bytes);
+        let half = digest[..16].try_into().expect("a SHA-256 digest has 32 bytes");
+        Self(u128::from_be_bytes(half))
+    }
+}
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -27,11 +27,12 @@ use dbsp::utils::Tup2;
 use dbsp::{Circuit, OrdIndexedZSet, RootCircuit, Stream};
 use stillframe_protocol::{Aggregate, AggregateFunction, Fingerprint};
 
-use super::builder::{Builder, role_of};
+use super::builder::Builder;
 use super::constant::constant;
 use super::linear::KeyedRows;
 use super::relation::{Relation, schema_of};
 use super::source::{Books, KeyedStream, Placement, Source, SourceStream, placed, sharded};
+use super::streams::role_of;
 use crate::EngineError;
 use crate::row::{Codec, Row};
 use crate::weight::{Accumulator, Cells, Sparse};

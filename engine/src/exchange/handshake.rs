@@ -2,19 +2,21 @@
 
 use std::io;
 
-use stillframe_protocol::{Epoch, Generation, HostId};
+use stillframe_protocol::{Epoch, Fingerprint, Generation, HostId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+
+use super::Duplex;
 
 /// Changes with the form of [`Hello`] and [`Answer`].
-const MAGIC: [u8; 8] = *b"stillfr1";
-const HELLO_BYTES: usize = 8 + 8 + 8 + 4 + 4;
+const MAGIC: [u8; 8] = *b"stillfr2";
+const HELLO_BYTES: usize = 8 + 8 + 8 + 16 + 4 + 4;
 
 /// What the connecting side says: which circuit it wants, and who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) epoch: Epoch,
     pub(super) generation: Generation,
+    pub(super) circuit: Fingerprint,
     pub(super) from: HostId,
     pub(super) to: HostId,
 }
@@ -34,8 +36,9 @@ impl Hello {
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..16].copy_from_slice(&self.epoch.0.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.generation.0.to_le_bytes());
-        bytes[24..28].copy_from_slice(&self.from.0.to_le_bytes());
-        bytes[28..].copy_from_slice(&self.to.0.to_le_bytes());
+        bytes[24..40].copy_from_slice(&self.circuit.0.to_le_bytes());
+        bytes[40..44].copy_from_slice(&self.from.0.to_le_bytes());
+        bytes[44..].copy_from_slice(&self.to.0.to_le_bytes());
         bytes
     }
 
@@ -43,19 +46,22 @@ impl Hello {
         let (magic, rest) = bytes.split_first_chunk::<8>()?;
         let (epoch, rest) = rest.split_first_chunk()?;
         let (generation, rest) = rest.split_first_chunk()?;
+        let (circuit, rest) = rest.split_first_chunk()?;
         let (from, rest) = rest.split_first_chunk()?;
         let (to, _) = rest.split_first_chunk()?;
         (*magic == MAGIC).then(|| Self {
             epoch: Epoch(u64::from_le_bytes(*epoch)),
             generation: Generation(u64::from_le_bytes(*generation)),
+            circuit: Fingerprint(u128::from_le_bytes(*circuit)),
             from: HostId(u32::from_le_bytes(*from)),
             to: HostId(u32::from_le_bytes(*to)),
         })
     }
 
     /// Says hello and waits for the answer.
-    pub(super) async fn introduce(self, stream: &mut TcpStream) -> io::Result<Answer> {
+    pub(super) async fn introduce(self, stream: &mut impl Duplex) -> io::Result<Answer> {
         stream.write_all(&self.encode()).await?;
+        stream.flush().await?;
         Ok(match stream.read_u8().await? {
             1 => Answer::Welcome,
             _ => Answer::Refused,
@@ -64,13 +70,14 @@ impl Hello {
 
     /// Hears a hello and answers it; `None` if it wasn't a proper one, or isn't welcome.
     pub(super) async fn receive(
-        stream: &mut TcpStream,
+        stream: &mut impl Duplex,
         welcome: impl Fn(&Hello) -> bool,
     ) -> io::Result<Option<Hello>> {
         let mut bytes = [0; HELLO_BYTES];
         stream.read_exact(&mut bytes).await?;
         let hello = Self::decode(&bytes).filter(welcome);
         stream.write_u8(u8::from(hello.is_some())).await?;
+        stream.flush().await?;
         Ok(hello)
     }
 }
@@ -79,8 +86,13 @@ impl Hello {
 mod tests {
     use super::*;
 
-    const HELLO: Hello =
-        Hello { epoch: Epoch(3), generation: Generation(7), from: HostId(1), to: HostId(2) };
+    const HELLO: Hello = Hello {
+        epoch: Epoch(3),
+        generation: Generation(7),
+        circuit: Fingerprint(u128::MAX - 1),
+        from: HostId(1),
+        to: HostId(2),
+    };
 
     #[test]
     fn a_hello_survives_the_wire() {

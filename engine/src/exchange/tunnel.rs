@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stillframe_protocol::HostId;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -15,7 +14,7 @@ use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
 use super::handshake::{Answer, Hello};
-use super::{NextExchange, Place};
+use super::{Duplex, NextExchange, Place, Secure};
 
 /// Bytes read at once. Exchanged batches may be large.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -62,9 +61,9 @@ impl Tunnel {
         let (admit, admitted) = watch::channel(false);
         let mut tunnel = Self { runtime: runtime.clone(), admit, close, tasks: JoinSet::new() };
 
-        let expected = place.clone();
+        let acceptor = Acceptor { place: place.clone(), dbsp: local, secure: next.secure.clone() };
         tunnel.serve(next.acceptor, &closed, move |stream, stopped| {
-            accept(stream, expected.clone(), local, admitted.clone(), stopped)
+            acceptor.clone().accept(stream, admitted.clone(), stopped)
         })?;
 
         let mut addresses = Vec::with_capacity(place.acceptors.len());
@@ -78,10 +77,12 @@ impl Tunnel {
             let hello = Hello {
                 epoch: place.epoch,
                 generation: place.generation,
+                circuit: place.circuit,
                 from: place.host,
                 to: peer,
             };
-            let peer = Peer { hello, acceptor: *acceptor, lost: Arc::clone(lost) };
+            let secure = next.secure.clone();
+            let peer = Peer { hello, acceptor: *acceptor, secure, lost: Arc::clone(lost) };
             tunnel.serve(forwarder, &closed, move |stream, stopped| {
                 forward(stream, peer.clone(), stopped)
             })?;
@@ -174,41 +175,61 @@ impl Stopped {
     }
 }
 
-/// The accepting side: lets a proper peer through to dbsp's listener.
-async fn accept(
-    mut peer: TcpStream,
+/// The accepting side: lets proper peers through to dbsp's listener.
+#[derive(Clone)]
+struct Acceptor {
     place: Place,
     dbsp: SocketAddr,
-    mut admitted: watch::Receiver<bool>,
-    mut stopped: Stopped,
-) -> io::Result<()> {
-    peer.set_nodelay(true)?;
-    let welcome = |hello: &Hello| {
-        hello.epoch == place.epoch
-            && hello.generation == place.generation
-            && hello.to == place.host
-            && hello.from != place.host
-            && (hello.from.0 as usize) < place.acceptors.len()
-    };
-    let hello = tokio::select! {
-        hello = tokio::time::timeout(HELLO_TIMEOUT, Hello::receive(&mut peer, welcome)) => hello??,
-        () = stopped.wait() => return Ok(()),
-    };
-    if hello.is_none() {
-        warn!(epoch = %place.epoch, host = %place.host, "exchange connection was refused");
-        return Ok(());
+    secure: Option<Arc<dyn Secure>>,
+}
+
+impl Acceptor {
+    async fn accept(
+        self,
+        stream: TcpStream,
+        mut admitted: watch::Receiver<bool>,
+        mut stopped: Stopped,
+    ) -> io::Result<()> {
+        let introduced = tokio::select! {
+            introduced = tokio::time::timeout(HELLO_TIMEOUT, self.introduced(stream)) => introduced??,
+            () = stopped.wait() => return Ok(()),
+        };
+        let Some(mut peer) = introduced else {
+            let Place { epoch, host, .. } = &self.place;
+            warn!(%epoch, %host, "exchange connection was refused");
+            return Ok(());
+        };
+        tokio::select! {
+            // A sender that is gone has closed the tunnel.
+            _ = admitted.wait_for(|admitted| *admitted) => {}
+            () = stopped.wait() => return Ok(()),
+        }
+        let mut dbsp = TcpStream::connect(self.dbsp).await?;
+        dbsp.set_nodelay(true)?;
+        let mut uncounted = 0;
+        tokio::select! {
+            ended = splice(&mut peer, &mut dbsp, &mut uncounted) => ended,
+            () = stopped.wait() => Ok(()),
+        }
     }
-    tokio::select! {
-        // A sender that is gone has closed the tunnel.
-        _ = admitted.wait_for(|admitted| *admitted) => {}
-        () = stopped.wait() => return Ok(()),
-    }
-    let mut dbsp = TcpStream::connect(dbsp).await?;
-    dbsp.set_nodelay(true)?;
-    let mut uncounted = 0;
-    tokio::select! {
-        ended = splice(&mut peer, &mut dbsp, &mut uncounted) => ended,
-        () = stopped.wait() => Ok(()),
+
+    /// A peer that has shown that it means this circuit; none if it doesn't.
+    async fn introduced(&self, stream: TcpStream) -> io::Result<Option<Box<dyn Duplex>>> {
+        stream.set_nodelay(true)?;
+        let mut peer: Box<dyn Duplex> = match &self.secure {
+            Some(secure) => secure.accept(stream).await?,
+            None => Box::new(stream),
+        };
+        let place = &self.place;
+        let welcome = |hello: &Hello| {
+            hello.epoch == place.epoch
+                && hello.generation == place.generation
+                && hello.circuit == place.circuit
+                && hello.to == place.host
+                && hello.from != place.host
+                && (hello.from.0 as usize) < place.acceptors.len()
+        };
+        Ok(Hello::receive(&mut peer, welcome).await?.map(|_| peer))
     }
 }
 
@@ -217,6 +238,7 @@ async fn accept(
 struct Peer {
     hello: Hello,
     acceptor: SocketAddr,
+    secure: Option<Arc<dyn Secure>>,
     lost: Lost,
 }
 
@@ -241,7 +263,7 @@ async fn forward(mut dbsp: TcpStream, peer: Peer, mut stopped: Stopped) -> io::R
 
 impl Peer {
     /// Connects to the peer's acceptor, however long it takes: dbsp would only try again at once.
-    async fn dial(&self) -> TcpStream {
+    async fn dial(&self) -> Box<dyn Duplex> {
         loop {
             let refused = match self.introduce().await {
                 Ok((stream, Answer::Welcome)) => return stream,
@@ -255,18 +277,26 @@ impl Peer {
         }
     }
 
-    async fn introduce(&self) -> io::Result<(TcpStream, Answer)> {
-        let mut stream = TcpStream::connect(self.acceptor).await?;
+    async fn introduce(&self) -> io::Result<(Box<dyn Duplex>, Answer)> {
+        let stream = TcpStream::connect(self.acceptor).await?;
         stream.set_nodelay(true)?;
+        let mut stream: Box<dyn Duplex> = match &self.secure {
+            Some(secure) => secure.connect(stream).await?,
+            None => Box::new(stream),
+        };
         let answer = self.hello.introduce(&mut stream).await?;
         Ok((stream, answer))
     }
 }
 
 /// Copies both ways until one side ends. Counts what went to `left`.
-async fn splice(left: &mut TcpStream, right: &mut TcpStream, received: &mut u64) -> io::Result<()> {
-    let (left_reader, left_writer) = left.split();
-    let (right_reader, right_writer) = right.split();
+async fn splice(
+    left: &mut impl Duplex,
+    right: &mut impl Duplex,
+    received: &mut u64,
+) -> io::Result<()> {
+    let (left_reader, left_writer) = split(left);
+    let (right_reader, right_writer) = split(right);
     let mut uncounted = 0;
     // Whoever ends first ends both: dbsp never closes one direction alone.
     tokio::select! {
@@ -275,7 +305,11 @@ async fn splice(left: &mut TcpStream, right: &mut TcpStream, received: &mut u64)
     }
 }
 
-async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, count: &mut u64) -> io::Result<()> {
+async fn pump(
+    mut from: ReadHalf<impl Duplex>,
+    mut to: WriteHalf<impl Duplex>,
+    count: &mut u64,
+) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         let read = from.read(&mut buffer).await?;
@@ -292,6 +326,8 @@ async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, count: &mut u64) ->
             *count += written as u64;
             rest = &rest[written..];
         }
+        // What is secured keeps bytes back until it is told.
+        to.flush().await?;
     }
 }
 
@@ -321,172 +357,4 @@ async fn farewell(dbsp: &mut TcpStream, received: u64) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::{Read, Write};
-    use std::net::TcpStream as StdStream;
-    use std::sync::mpsc::{Receiver, channel};
-    use stillframe_protocol::{Epoch, Generation};
-    use tokio::runtime::Runtime;
-
-    const DEADLINE: Duration = Duration::from_secs(10);
-
-    struct Pair {
-        runtime: Runtime,
-        tunnels: Vec<Tunnel>,
-        ends: Vec<Ends>,
-        acceptors: Vec<SocketAddr>,
-        /// What the hosts have lost, in order.
-        lost: Receiver<HostId>,
-    }
-
-    /// Two hosts' ends of the tunnel; the second host believes in another generation if asked to.
-    fn pair(generations: [u64; 2]) -> Pair {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap();
-        let next: Vec<_> =
-            generations.iter().map(|g| NextExchange::bind(Generation(*g)).unwrap()).collect();
-        let acceptors: Vec<_> = next.iter().map(|next| next.reported().1).collect();
-        let (sender, lost) = channel();
-        let tell: Lost = Arc::new(move |host| {
-            // A test that has ended doesn't want to know.
-            let _ = sender.send(host);
-        });
-        let mut tunnels = Vec::new();
-        let mut ends = Vec::new();
-        for (host, next) in next.into_iter().enumerate() {
-            let place = Place {
-                epoch: Epoch(1),
-                generation: next.reported().0,
-                host: HostId(host as u32),
-                acceptors: acceptors.clone(),
-            };
-            let (tunnel, end) = Tunnel::open(runtime.handle(), next, &place, &tell).unwrap();
-            tunnel.admit();
-            tunnels.push(tunnel);
-            ends.push(end);
-        }
-        Pair { runtime, tunnels, ends, acceptors, lost }
-    }
-
-    fn accept_at(listener: &StdListener) -> StdStream {
-        let (stream, _) = listener.accept().unwrap();
-        stream.set_read_timeout(Some(DEADLINE)).unwrap();
-        stream
-    }
-
-    fn connect(to: SocketAddr) -> StdStream {
-        let stream = StdStream::connect(to).unwrap();
-        stream.set_read_timeout(Some(DEADLINE)).unwrap();
-        stream
-    }
-
-    #[test]
-    fn carries_bytes_both_ways() {
-        let pair = pair([1, 1]);
-        let mut client = connect(pair.ends[0].addresses[1]);
-        client.write_all(b"message").unwrap();
-        let mut server = accept_at(&pair.ends[1].listener);
-        let mut bytes = [0; 7];
-        server.read_exact(&mut bytes).unwrap();
-        assert_eq!(&bytes, b"message");
-        server.write_all(&1_u64.to_le_bytes()).unwrap();
-        let mut acknowledgement = [0; 8];
-        client.read_exact(&mut acknowledgement).unwrap();
-        assert_eq!(u64::from_le_bytes(acknowledgement), 1);
-
-        drop(server);
-        assert_eq!(client.read(&mut bytes).unwrap(), 0, "the end is carried too");
-    }
-
-    #[test]
-    fn nothing_comes_through_before_it_is_admitted() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let next: Vec<_> = (0..2).map(|_| NextExchange::bind(Generation(1)).unwrap()).collect();
-        let acceptors: Vec<_> = next.iter().map(|next| next.reported().1).collect();
-        let lost: Lost = Arc::new(|host| panic!("host {host} is there"));
-        let mut opened = next.into_iter().zip(0..).map(|(next, host)| {
-            let (epoch, generation, acceptors) = (Epoch(1), Generation(1), acceptors.clone());
-            let place = Place { epoch, generation, host: HostId(host), acceptors };
-            Tunnel::open(runtime.handle(), next, &place, &lost).unwrap()
-        });
-        let ((first, from), (second, to)) = (opened.next().unwrap(), opened.next().unwrap());
-        let mut client = connect(from.addresses[1]);
-        client.write_all(b"early").unwrap();
-        to.listener.set_nonblocking(true).unwrap();
-        std::thread::sleep(Duration::from_millis(50));
-        assert!(to.listener.accept().is_err(), "dbsp was reached");
-        to.listener.set_nonblocking(false).unwrap();
-        second.admit();
-        let mut bytes = [0; 5];
-        accept_at(&to.listener).read_exact(&mut bytes).unwrap();
-        assert_eq!(&bytes, b"early");
-        first.close();
-        second.close();
-    }
-
-    #[test]
-    fn closing_silences_clients_and_closes_every_port() {
-        let Pair { runtime: _runtime, tunnels, ends, acceptors, .. } = pair([1, 1]);
-        let mut client = connect(ends[0].addresses[1]);
-        client.write_all(b"message").unwrap();
-        let mut server = accept_at(&ends[1].listener);
-        server.read_exact(&mut [0; 7]).unwrap();
-        // An acknowledgement that is cut short.
-        server.write_all(&[5, 0, 0]).unwrap();
-        client.read_exact(&mut [0; 3]).unwrap();
-
-        let reader = std::thread::spawn(move || {
-            let mut rest = Vec::new();
-            client.read_to_end(&mut rest).unwrap();
-            rest
-        });
-        for tunnel in tunnels {
-            tunnel.close();
-        }
-        let rest = reader.join().unwrap();
-        assert_eq!(rest.len(), 5 + 8);
-        assert_eq!(rest[5..], u64::MAX.to_le_bytes());
-        assert_eq!(server.read(&mut [0; 8]).unwrap(), 0);
-        for address in [ends[0].addresses[1], ends[1].addresses[0], acceptors[0], acceptors[1]] {
-            assert!(StdStream::connect(address).is_err());
-        }
-    }
-
-    #[test]
-    fn a_host_that_has_gone_is_noticed_without_anything_to_send() {
-        let Pair { runtime: _runtime, mut tunnels, ends, lost, .. } = pair([1, 1]);
-        let mut client = connect(ends[0].addresses[1]);
-        client.write_all(b"message").unwrap();
-        let mut server = accept_at(&ends[1].listener);
-        server.read_exact(&mut [0; 7]).unwrap();
-        assert!(lost.try_recv().is_err());
-        // Its part of the circuit is given up.
-        drop(tunnels.pop());
-        assert_eq!(lost.recv_timeout(DEADLINE), Ok(HostId(1)));
-    }
-
-    #[test]
-    fn another_generation_is_refused() {
-        let Pair { runtime: _runtime, tunnels, ends, acceptors, lost } = pair([1, 2]);
-        let mut client = connect(ends[0].addresses[1]);
-        client.write_all(b"message").unwrap();
-        ends[1].listener.set_nonblocking(true).unwrap();
-        assert_eq!(lost.recv_timeout(DEADLINE), Ok(HostId(1)));
-
-        // A stranger who speaks first is answered with a refusal.
-        let mut stranger = connect(acceptors[1]);
-        stranger.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-        let mut answer = [9];
-        stranger.read_exact(&mut answer).unwrap();
-        assert_eq!(answer, [0]);
-
-        assert!(ends[1].listener.accept().is_err(), "nothing has reached dbsp");
-        for tunnel in tunnels {
-            tunnel.close();
-        }
-    }
-}
+mod tests;

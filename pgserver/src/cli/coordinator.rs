@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use stillframe::{Cluster, ClusterOptions, Options};
 
-use super::{PG_LISTEN, Ready, ServeError, announce, listen, local_address, signals, write_ready};
+use super::listen::{Peers, listen, local_address, must_be_loopback};
+use super::{PG_LISTEN, Ready, ServeError, announce, signals, write_ready};
 
 /// Where hosts register unless something else is said.
 pub(super) const LISTEN: &str = "127.0.0.1:5434";
@@ -38,9 +39,19 @@ pub(super) struct Coordinate {
     /// Write the addresses to this file, as JSON, once clients and hosts can connect.
     #[arg(long, value_name = "F")]
     ready_file: Option<PathBuf>,
+    #[command(flatten)]
+    peers: Peers,
 }
 
 impl Coordinate {
+    pub(super) fn checks(&self) -> Vec<Result<(), ServeError>> {
+        vec![
+            must_be_loopback(&self.pg_listen),
+            self.peers.allows(&self.listen),
+            self.peers.security().map(drop),
+        ]
+    }
+
     pub(super) async fn run(self) -> Result<(), ServeError> {
         let stop = signals().map_err(ServeError::Signals)?;
         let listener = listen(&self.pg_listen).await?;
@@ -51,6 +62,7 @@ impl Coordinate {
             hosts: self.hosts,
             workers: self.workers.unwrap_or(Options::default().workers),
             patience: Duration::from_secs(u64::from(self.patience.get())),
+            security: self.peers.security()?,
         };
         tracing::info!(hosts = options.hosts, workers = options.workers, "waiting for hosts");
         let cluster = Cluster::open(options, registering);

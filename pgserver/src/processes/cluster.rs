@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use stillframe_coordinator as coordinator;
 use stillframe_coordinator::cluster::Requirements;
 use stillframe_protocol::Epoch;
-use stillframe_remote::{Places, serve_registrations};
+use stillframe_remote::{Places, Security, serve_registrations};
 use stillframe_sql as sql;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -29,6 +29,8 @@ pub struct ClusterOptions {
     pub workers: NonZeroU32,
     /// How long a statement waits for hosts that are missing or silent.
     pub patience: Duration,
+    /// How connections between its processes are secured.
+    pub security: Security,
 }
 
 /// The coordinator of hosts that are processes, with SQL in front. It ends when it is dropped.
@@ -59,11 +61,13 @@ impl Cluster {
         let (coordinator, registrar) = coordinator::serve(settings, requirements);
         let places = Places::new(options.hosts.get());
         let front = database::front(&coordinator, places.hosts(), workers);
+        let register = move |registration, host| {
+            let registrar = registrar.clone();
+            async move { registrar.register(registration, host).await }
+        };
+        let ClusterOptions { security, patience, .. } = options;
         let registrations =
-            tokio::spawn(serve_registrations(hosts, places, move |registration, host| {
-                let registrar = registrar.clone();
-                async move { registrar.register(registration, host).await }
-            }));
+            tokio::spawn(serve_registrations(hosts, security, places, patience, register));
         Self { front, registrations }
     }
 

@@ -1,16 +1,23 @@
 //! The process of a host.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stillframe_engine::{EngineError, Functions, HostOptions, LocalHost};
+use async_trait::async_trait;
+use stillframe_engine::{
+    Duplex, EngineError, ExchangeOptions, Functions, HostOptions, LocalHost, Secure,
+};
 use stillframe_protocol::{Epoch, Host, HostId, Incarnation, Registration};
-use stillframe_remote::{End, Identity, Member, join, serve};
+use stillframe_remote::{
+    Addresses, End, Identity, Member, Security, join, serve_bulk, serve_control,
+};
 use stillframe_sql as sql;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use super::BUILD;
@@ -31,6 +38,51 @@ pub struct HostProcessOptions {
     pub coordinator: SocketAddr,
     /// The newest epoch that the process before this one has known of; 0 if there was none.
     pub newest_epoch: u64,
+    /// Where the workers of other hosts reach its own.
+    pub exchange: IpAddr,
+    /// The ports that they use; any, if there are none.
+    pub exchange_ports: Option<RangeInclusive<u16>>,
+    /// Where other processes reach it, if not where it listens.
+    pub advertise: Option<IpAddr>,
+    /// How connections to other processes are secured.
+    pub security: Security,
+}
+
+/// Where a host's process is asked.
+#[derive(Debug)]
+pub struct HostListeners {
+    /// By requests.
+    pub control: TcpListener,
+    /// With rows.
+    pub bulk: TcpListener,
+}
+
+impl HostListeners {
+    fn addresses(&self, advertise: Option<IpAddr>) -> io::Result<Addresses> {
+        let advertised = |listener: &TcpListener| {
+            let mut address = listener.local_addr()?;
+            if let Some(ip) = advertise {
+                address.set_ip(ip);
+            }
+            io::Result::Ok(address)
+        };
+        Ok(Addresses { control: advertised(&self.control)?, bulk: advertised(&self.bulk)? })
+    }
+}
+
+/// The engine's exchange is secured as everything else is.
+#[derive(Debug)]
+struct SecureExchange(Security);
+
+#[async_trait]
+impl Secure for SecureExchange {
+    async fn accept(&self, stream: TcpStream) -> io::Result<Box<dyn Duplex>> {
+        Ok(Box::new(self.0.accept(stream).await?))
+    }
+
+    async fn connect(&self, stream: TcpStream) -> io::Result<Box<dyn Duplex>> {
+        Ok(Box::new(self.0.connect(stream).await?))
+    }
 }
 
 /// The only host of this process.
@@ -47,10 +99,18 @@ impl HostProcess {
     /// # Errors
     ///
     /// If the system doesn't give what an engine needs: a directory, a port, threads.
-    pub fn start(_: &HostProcessOptions) -> Result<Self, EngineError> {
+    pub fn start(options: &HostProcessOptions) -> Result<Self, EngineError> {
         let directory = tempfile::Builder::new().prefix("stillframe-host-").tempdir()?;
+        let secure = || Arc::new(SecureExchange(options.security.clone())) as Arc<dyn Secure>;
+        let exchange = ExchangeOptions {
+            listen: options.exchange,
+            ports: options.exchange_ports.clone(),
+            advertise: options.advertise,
+            secure: options.security.is_mutual().then(secure),
+        };
         let options = HostOptions {
             directory: Some(directory.path().to_owned()),
+            exchange,
             ..HostOptions::new(Functions::new(sql::functions()))
         };
         Ok(Self { host: LocalHost::start(options)?, directory })
@@ -61,7 +121,7 @@ impl HostProcess {
     pub async fn serve(
         self,
         options: HostProcessOptions,
-        listener: TcpListener,
+        listeners: HostListeners,
         stop: impl Future<Output = ()>,
     ) -> Option<End> {
         let incarnation = Incarnation(rand::random());
@@ -77,12 +137,19 @@ impl HostProcess {
             fresh: true,
             newest_epoch: Epoch(options.newest_epoch),
         };
-        let end = match listener.local_addr() {
-            Ok(address) => {
-                let served = serve(listener, identity, Arc::clone(&member) as Arc<dyn Host>);
+        let end = match listeners.addresses(options.advertise) {
+            Ok(addresses) => {
+                let HostListeners { control, bulk } = listeners;
+                let security = options.security;
+                let host = Arc::clone(&member) as Arc<dyn Host>;
+                let asked =
+                    serve_control(control, security.clone(), identity.clone(), Arc::clone(&host));
+                let scanned = serve_bulk(bulk, security.clone(), identity, host);
+                let joined = join(options.coordinator, &security, addresses, registration, &member);
                 tokio::select! {
-                    end = join(options.coordinator, address, registration, &member) => Some(end),
-                    () = served => None,
+                    end = joined => Some(end),
+                    () = asked => None,
+                    () = scanned => None,
                     () = stop => None,
                 }
             }

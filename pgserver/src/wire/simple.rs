@@ -160,7 +160,7 @@ where
         self.complete(match cursor.tag {
             // As in PostgreSQL, these don't count their rows.
             tag @ ("SHOW" | "EXPLAIN") => tag.to_owned(),
-            tag => format!("{tag} {}", cursor.sent),
+            tag => format!("{tag} {}", cursor.affected.unwrap_or(cursor.sent as u64)),
         })
     }
 
@@ -178,6 +178,8 @@ pub(super) struct Cursor {
     batches: BoxStream<'static, Result<RecordBatch, Error>>,
     step: Option<Step>,
     tag: &'static str,
+    /// How many rows the statement was about, if that isn't how many are sent.
+    affected: Option<u64>,
     /// A batch under way, and its next row.
     batch: Option<(RecordBatch, usize)>,
     /// How many rows the last fetch has sent.
@@ -187,8 +189,9 @@ pub(super) struct Cursor {
 impl Cursor {
     /// `formats` by column.
     pub(super) fn new(rows: Rows, formats: Vec<Format>, text: TextFormat) -> Self {
-        let Rows { columns, step, batches, tag } = rows;
-        Self { layout: Layout { columns, formats, text }, batches, step, tag, batch: None, sent: 0 }
+        let Rows { columns, step, batches, tag, affected } = rows;
+        let layout = Layout { columns, formats, text };
+        Self { layout, batches, step, tag, affected, batch: None, sent: 0 }
     }
 
     pub(super) fn tag(&self) -> &'static str {

@@ -22,6 +22,7 @@ fn target(first: Type) -> Target {
         name: "t".to_owned(),
         columns: columns.into(),
         kind: RelationKind::Table { key: vec![] },
+        constraints: vec![],
         comment: None,
     };
     let mut catalog = Catalog::default();
@@ -41,12 +42,14 @@ fn read(first: &Type, options: &[CopyOption], pieces: &[&[u8]]) -> Result<Vec<St
     for piece in pieces {
         reader.push(piece);
         while let Some(batch) = reader.next_batch()? {
-            rows.extend(texts(&batch.rows));
+            let count = batch.line_numbers.len();
+            rows.extend(texts(&target.rows(batch.values, count)?));
         }
     }
     reader.complete();
     while let Some(batch) = reader.next_batch()? {
-        rows.extend(texts(&batch.rows));
+        let count = batch.line_numbers.len();
+        rows.extend(texts(&target.rows(batch.values, count)?));
     }
     Ok(rows)
 }

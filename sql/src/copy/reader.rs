@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use arrow::record_batch::RecordBatch;
+use arrow::array::ArrayRef;
 
 use super::fields::{Fields, utf8};
 use super::format::{Format, Header};
@@ -47,7 +47,8 @@ struct Column {
 /// Some rows of the table.
 #[derive(Debug)]
 pub(super) struct Batch {
-    pub(super) rows: RecordBatch,
+    /// By place in the definition; none where the data has no column.
+    pub(super) values: Vec<Option<ArrayRef>>,
     /// By row.
     pub(super) line_numbers: Vec<u64>,
 }
@@ -77,7 +78,7 @@ impl Reader {
             definition.iter().enumerate().filter(|(place, _)| !places.contains(place));
         Ok(Self {
             lacks_values: missing
-                .any(|(place, column)| column.not_null && target.default_of(place).is_none()),
+                .any(|(place, column)| column.not_null && !target.has_value(place)),
             target: target.clone(),
             lines: Lines::new(format.syntax.quotes),
             fields: Fields::default(),
@@ -108,12 +109,18 @@ impl Reader {
         while let Some(line) = self.next_line()? {
             let is_valid = self.read_row(&line)?;
             self.line_numbers.push(self.lines.number());
-            if !is_valid || self.line_numbers.len() == BATCH_ROWS {
-                return self.finish_batch().map(Some).map_err(|error| self.at_line(error, &line));
+            if !is_valid {
+                let Batch { values, line_numbers } = self.finish_batch();
+                let error = self.target.rows(values, line_numbers.len()).err();
+                let error = error.unwrap_or_else(|| Error::internal("a NULL that is none"));
+                return Err(self.at_line(error, &line));
+            }
+            if self.line_numbers.len() == BATCH_ROWS {
+                return Ok(Some(self.finish_batch()));
             }
         }
         if self.lines.is_over() && !self.line_numbers.is_empty() {
-            return self.finish_batch().map(Some);
+            return Ok(Some(self.finish_batch()));
         }
         Ok(None)
     }
@@ -221,14 +228,13 @@ impl Reader {
         Ok(is_valid)
     }
 
-    fn finish_batch(&mut self) -> Result<Batch, Error> {
+    fn finish_batch(&mut self) -> Batch {
         let line_numbers = std::mem::take(&mut self.line_numbers);
         let mut values = vec![None; self.target.relation().columns.len()];
         for column in &mut self.columns {
             values[column.place] = Some(column.decoder.finish());
         }
-        let rows = self.target.rows(values, line_numbers.len())?;
-        Ok(Batch { rows, line_numbers })
+        Batch { values, line_numbers }
     }
 
     fn at_line(&self, error: Error, line: &Range<usize>) -> Error {

@@ -52,7 +52,7 @@ fn bare(kind: &Type) -> String {
     }
 }
 
-/// What differs from row to row may not be in it: it is computed once for a statement.
+/// What may not be in it.
 fn check(context: &QueryContext, expr: &Expr) -> Result<(), Error> {
     let found = ast::visit_expressions(expr, |expr| {
         let error = match expr {
@@ -70,8 +70,6 @@ fn check(context: &QueryContext, expr: &Expr) -> Result<(), Error> {
                 if context.is_aggregate(&name) {
                     let message = "aggregate functions are not allowed in DEFAULT expressions";
                     Some(Error::new(SqlState::GROUPING_ERROR, message))
-                } else if context.is_volatile(&name) {
-                    Some(Error::unsupported(format!("{name} in a DEFAULT")))
                 } else {
                     None
                 }

@@ -6,10 +6,11 @@ use datafusion::sql::sqlparser::ast::{self, ObjectName, ObjectType};
 use stillframe_protocol::RelationId;
 
 use super::Edit;
+use super::constraint::same_columns;
 use crate::query::QueryContext;
 use crate::session::Notice;
 use crate::settings::Settings;
-use crate::{Catalog, Error, Relation, RelationKind, SqlState, names, system};
+use crate::{Catalog, ConstraintKind, Error, Relation, RelationKind, SqlState, names, system};
 
 /// A DROP.
 pub(super) struct Drop {
@@ -175,29 +176,33 @@ impl Drop {
                 Some(last) if notices.is_empty() => Ok(Edit::Nothing(last)),
                 Some(last) => {
                     notices.push(last);
-                    Ok(Edit::Changed { catalog, dropped: vec![], notices })
+                    Ok(Edit::Changed { catalog, locked: vec![], notices, checks: vec![] })
                 }
                 None => Err(Error::internal("a DROP without names")),
             };
         }
         let dependents = catalog.dependents(named);
+        let keys = self.foreign_keys(&catalog, named, &dependents);
         let beyond: Vec<_> = if schemas.is_empty() {
             dependents.difference(named).copied().collect()
         } else {
             named.union(&dependents).copied().collect()
         };
-        if !beyond.is_empty() && !self.cascade {
-            return Err(self.still_needed(&catalog, named, &beyond, schemas));
+        let is_needed = !beyond.is_empty() || !keys.is_empty();
+        if is_needed && !self.cascade {
+            return Err(self.still_needed(&catalog, named, &beyond, &keys, schemas));
         }
-        match beyond.as_slice() {
+        let lines = beyond.iter().map(|id| describe(&catalog, *id));
+        let lines: Vec<_> =
+            lines.chain(keys.iter().map(|key| describe_key(&catalog, key))).collect();
+        match lines.as_slice() {
             [] => {}
             [one] => {
-                let message = format!("drop cascades to {}", describe(&catalog, *one));
+                let message = format!("drop cascades to {one}");
                 notices.push(Notice::of(Error::new(SqlState::SUCCESSFUL_COMPLETION, message)));
             }
             many => {
-                let lines =
-                    many.iter().map(|id| format!("drop cascades to {}", describe(&catalog, *id)));
+                let lines = many.iter().map(|line| format!("drop cascades to {line}"));
                 let detail = lines.collect::<Vec<_>>().join("\n");
                 let message = format!("drop cascades to {} other objects", many.len());
                 let error = Error::new(SqlState::SUCCESSFUL_COMPLETION, message);
@@ -208,7 +213,25 @@ impl Drop {
         for id in &dropped {
             catalog.relations.remove(id);
         }
-        Ok(Edit::Changed { catalog, dropped, notices })
+        for (child, name) in &keys {
+            if let Some(child) = catalog.relations.get_mut(child) {
+                child.constraints.retain(|constraint| constraint.name != *name);
+            }
+        }
+        Ok(Edit::Changed { catalog, locked: dropped, notices, checks: vec![] })
+    }
+
+    /// Foreign keys of tables that stay to tables that go.
+    fn foreign_keys(
+        &self,
+        catalog: &Catalog,
+        named: &BTreeSet<RelationId>,
+        dependents: &BTreeSet<RelationId>,
+    ) -> Vec<(RelationId, String)> {
+        let going = named.union(dependents);
+        let keys = going
+            .flat_map(|id| catalog.children(*id).map(|(child, key)| (child.id, key.name.clone())));
+        keys.filter(|(child, _)| !named.contains(child) && !dependents.contains(child)).collect()
     }
 
     fn still_needed(
@@ -216,9 +239,10 @@ impl Drop {
         catalog: &Catalog,
         named: &BTreeSet<RelationId>,
         beyond: &[RelationId],
+        keys: &[(RelationId, String)],
         schemas: &[String],
     ) -> Error {
-        let lines: Vec<_> = match schemas.first() {
+        let mut lines: Vec<_> = match schemas.first() {
             Some(schema) => {
                 let line = |id: &RelationId| {
                     format!("{} depends on schema {schema}", describe(catalog, *id))
@@ -227,6 +251,10 @@ impl Drop {
             }
             None => beyond.iter().map(|id| depends_on(catalog, *id, named, beyond)).collect(),
         };
+        lines.extend(keys.iter().map(|key| {
+            let parent = parent_of(catalog, key).map(|parent| describe(catalog, parent));
+            format!("{} depends on {}", describe_key(catalog, key), parent.unwrap_or_default())
+        }));
         let subject = match (self.names.as_slice(), schemas.first(), named.first()) {
             ([_], Some(schema), _) => format!("schema {schema}"),
             ([_], None, Some(id)) => describe(catalog, *id),
@@ -266,4 +294,28 @@ fn depends_on(
     });
     let cause = cause.map_or_else(String::new, |cause| describe(catalog, cause));
     format!("{} depends on {cause}", describe(catalog, id))
+}
+
+/// The foreign keys that refer to a key of a table, with the tables that have them.
+pub(super) fn referring(
+    catalog: &Catalog,
+    relation: &Relation,
+    columns: &[usize],
+) -> Vec<(RelationId, String)> {
+    let keys = catalog.children(relation.id).filter(|(_, constraint)| match &constraint.kind {
+        ConstraintKind::ForeignKey { parent_columns, .. } => same_columns(parent_columns, columns),
+        _ => false,
+    });
+    keys.map(|(child, constraint)| (child.id, constraint.name.clone())).collect()
+}
+
+fn parent_of(catalog: &Catalog, (child, name): &(RelationId, String)) -> Option<RelationId> {
+    match &catalog.relations.get(child)?.constraint(name)?.kind {
+        ConstraintKind::ForeignKey { parent, .. } => Some(*parent),
+        _ => None,
+    }
+}
+
+fn describe_key(catalog: &Catalog, (child, name): &(RelationId, String)) -> String {
+    format!("constraint {} on {}", names::quote(name), describe(catalog, *child))
 }

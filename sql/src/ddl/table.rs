@@ -3,14 +3,17 @@
 use std::collections::BTreeSet;
 
 use datafusion::sql::sqlparser::ast::{
-    ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr, HiveDistributionStyle,
-    IndexColumn, TableConstraint,
+    ColumnDef, ColumnOption, ColumnOptionDef, CreateTable, CreateTableOptions, GeneratedAs,
+    HiveDistributionStyle,
 };
 use stillframe_protocol::RelationId;
 
+use super::constraint::{Definer, generated, is_relation_name};
 use super::{Edit, already_exists, default, skipped, target};
 use crate::query::QueryContext;
-use crate::{Column, Error, Relation, RelationKind, SqlState, Type, names};
+use crate::{
+    Column, ConstraintKind, Error, Generated, Relation, RelationKind, SqlState, Type, names,
+};
 
 /// How many columns a relation may have, as in PostgreSQL.
 pub(super) const COLUMNS_MAX: usize = 1600;
@@ -20,18 +23,75 @@ pub(super) fn create(context: &QueryContext, create: &CreateTable) -> Result<Edi
     refuse(create)?;
     let catalog = &context.catalog;
     let (schema, name) = target(catalog, &context.settings, &create.name)?;
-    if catalog.find(&schema, &name).is_some() {
+    if is_relation_name(catalog, &schema, &name) {
         return match create.if_not_exists {
             true => Ok(Edit::Nothing(skipped(&name))),
             false => Err(already_exists(&name)),
         };
     }
-    let (columns, key) = columns(context, &name, create)?;
     let mut catalog = (**catalog).clone();
     let id = RelationId(catalog.allocate());
-    let kind = RelationKind::Table { key };
-    catalog.relations.insert(id, Relation { id, schema, name, columns, kind, comment: None });
-    Ok(Edit::changed(catalog))
+    let kind = RelationKind::Table { key: vec![] };
+    let columns = columns(context, create)?;
+    let constraints = vec![];
+    let relation = Relation { id, schema, name, columns, kind, constraints, comment: None };
+    let mut definer = Definer { context, catalog: &mut catalog, relation };
+    for (place, definition) in create.columns.iter().enumerate() {
+        constraints_of(&mut definer, place, definition)?;
+    }
+    for constraint in &create.constraints {
+        definer.add(constraint)?;
+    }
+    let relation = definer.relation;
+    let parents = parents(&relation);
+    catalog.relations.insert(id, relation);
+    Ok(Edit::Changed { catalog, locked: parents, notices: vec![], checks: vec![] })
+}
+
+/// The tables whose rows those of a table refer to. Who writes them must know of it.
+pub(super) fn parents(relation: &Relation) -> Vec<RelationId> {
+    let parents = relation.constraints.iter().filter_map(|constraint| match &constraint.kind {
+        ConstraintKind::ForeignKey { parent, .. } if *parent != relation.id => Some(*parent),
+        _ => None,
+    });
+    parents.collect()
+}
+
+/// Adds the constraints that a column's definition has.
+pub(super) fn constraints_of(
+    definer: &mut Definer<'_>,
+    place: usize,
+    definition: &ColumnDef,
+) -> Result<(), Error> {
+    for ColumnOptionDef { name, option } in &definition.options {
+        let name = name.as_ref();
+        match option {
+            ColumnOption::PrimaryKey(_) => definer.primary_key(name, vec![place])?,
+            ColumnOption::Unique(_) => definer.unique(name, vec![place], false)?,
+            ColumnOption::ForeignKey(key) => definer.foreign_key(name, vec![place], key)?,
+            ColumnOption::Check(check) => definer.check(name, check, Some(place))?,
+            ColumnOption::Generated {
+                generated_as: GeneratedAs::ExpStored | GeneratedAs::Always,
+                generation_expr: Some(expr),
+                ..
+            } => {
+                let (relation, context) = (&definer.relation, definer.context);
+                let expression = generated(context, relation, &relation.columns[place], expr)?;
+                let column = &mut definer.relation.columns[place];
+                if column.default.is_some() {
+                    let table = &definer.relation.name;
+                    let message = format!(
+                        "both default and generation expression specified for column \"{}\" of table \"{table}\"",
+                        column.name
+                    );
+                    return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+                }
+                column.generated = Some(Generated::Stored { expression });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// What we don't have is refused by name; nothing is passed over silently.
@@ -74,23 +134,15 @@ fn refuse(create: &CreateTable) -> Result<(), Error> {
     }
 }
 
-/// The columns, and the places of those of the primary key.
-fn columns(
-    context: &QueryContext,
-    table: &str,
-    create: &CreateTable,
-) -> Result<(Vec<Column>, Vec<usize>), Error> {
+/// The columns.
+fn columns(context: &QueryContext, create: &CreateTable) -> Result<Vec<Column>, Error> {
     let mut columns: Vec<Column> = vec![];
     let mut seen = BTreeSet::new();
-    let mut keys: Vec<Vec<usize>> = vec![];
-    for (place, definition) in create.columns.iter().enumerate() {
-        let (column, is_key) = column(context, definition)?;
+    for definition in &create.columns {
+        let column = column(context, definition)?;
         if !seen.insert(column.name.clone()) {
             let message = format!("column \"{}\" specified more than once", column.name);
             return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
-        }
-        if is_key {
-            keys.push(vec![place]);
         }
         columns.push(column);
     }
@@ -101,44 +153,11 @@ fn columns(
     if columns.is_empty() {
         return Err(Error::unsupported("a table without columns"));
     }
-    for constraint in &create.constraints {
-        match constraint {
-            TableConstraint::PrimaryKey(key) => keys.push(key_places(&columns, &key.columns)?),
-            TableConstraint::Unique(_) => return Err(Error::unsupported("UNIQUE")),
-            TableConstraint::ForeignKey(_) => return Err(Error::unsupported("FOREIGN KEY")),
-            TableConstraint::Check(_) => return Err(Error::unsupported("CHECK")),
-            other => return Err(Error::unsupported(format!("the constraint {other}"))),
-        }
-    }
-    if keys.len() > 1 {
-        let message = format!("multiple primary keys for table \"{table}\" are not allowed");
-        return Err(Error::new(SqlState::INVALID_TABLE_DEFINITION, message));
-    }
-    let key = keys.pop().unwrap_or_default();
-    for place in &key {
-        check_key(&columns[*place].kind)?;
-        columns[*place].not_null = true;
-    }
-    Ok((columns, key))
+    Ok(columns)
 }
 
-/// Refuses types whose equal values can differ: a key's rows are found by their bytes.
-fn check_key(kind: &Type) -> Result<(), Error> {
-    match kind {
-        Type::Interval | Type::Jsonb => {
-            Err(Error::unsupported(format!("a primary key of type {kind}")))
-        }
-        Type::Json => {
-            let message =
-                "data type json has no default operator class for access method \"btree\"";
-            Err(Error::new(SqlState::UNDEFINED_OBJECT, message))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A column, and whether it is the primary key by itself.
-fn column(context: &QueryContext, definition: &ColumnDef) -> Result<(Column, bool), Error> {
+/// A column, without its constraints.
+pub(super) fn column(context: &QueryContext, definition: &ColumnDef) -> Result<Column, Error> {
     let kind = Type::of_column(&definition.data_type)?;
     let mut column = Column::new(names::fold(&definition.name), kind);
     let mut is_key = false;
@@ -148,14 +167,15 @@ fn column(context: &QueryContext, definition: &ColumnDef) -> Result<(Column, boo
             ColumnOption::Null => is_null = true,
             ColumnOption::NotNull => column.not_null = true,
             ColumnOption::PrimaryKey(_) => is_key = true,
-            ColumnOption::Unique(_) => return Err(Error::unsupported("UNIQUE")),
-            ColumnOption::ForeignKey(_) => return Err(Error::unsupported("FOREIGN KEY")),
-            ColumnOption::Check(_) => return Err(Error::unsupported("CHECK")),
+            ColumnOption::Unique(_)
+            | ColumnOption::ForeignKey(_)
+            | ColumnOption::Check(_)
+            | ColumnOption::Generated { generation_expr: Some(_), .. } => {}
             ColumnOption::Default(expr) => {
                 column.default = default::text(context, &column, expr)?;
             }
             ColumnOption::Generated { .. } => {
-                return Err(Error::unsupported("a generated column"));
+                return Err(Error::unsupported("an identity column"));
             }
             ColumnOption::Collation(_) => return Err(Error::unsupported("COLLATE")),
             other => return Err(Error::unsupported(format!("the column option {other}"))),
@@ -166,25 +186,5 @@ fn column(context: &QueryContext, definition: &ColumnDef) -> Result<(Column, boo
             format!("conflicting NULL/NOT NULL declarations for column \"{}\"", column.name);
         return Err(Error::new(SqlState::SYNTAX_ERROR, message));
     }
-    Ok((column, is_key))
-}
-
-fn key_places(columns: &[Column], key: &[IndexColumn]) -> Result<Vec<usize>, Error> {
-    let mut places = vec![];
-    for part in key {
-        let Expr::Identifier(identifier) = &part.column.expr else {
-            return Err(Error::unsupported("an expression in a primary key"));
-        };
-        let name = names::fold(identifier);
-        let place = columns.iter().position(|column| column.name == name).ok_or_else(|| {
-            let message = format!("column \"{name}\" named in key does not exist");
-            Error::new(SqlState::UNDEFINED_COLUMN, message)
-        })?;
-        if places.contains(&place) {
-            let message = format!("column \"{name}\" appears twice in primary key constraint");
-            return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
-        }
-        places.push(place);
-    }
-    Ok(places)
+    Ok(column)
 }

@@ -44,8 +44,10 @@ pub(super) fn create(context: &QueryContext, create: &CreateView) -> Result<Edit
         None => RelationId(catalog.allocate()),
     };
     let comment = catalog.relations.get(&id).and_then(|old| old.comment.clone());
-    catalog.relations.insert(id, Relation { id, schema, name, columns, kind, comment });
-    Ok(Edit::Changed { catalog, dropped: vec![], notices })
+    catalog
+        .relations
+        .insert(id, Relation { id, schema, name, columns, kind, constraints: vec![], comment });
+    Ok(Edit::Changed { catalog, locked: vec![], notices, checks: vec![] })
 }
 
 /// Adds a materialized view.
@@ -81,8 +83,11 @@ pub(super) fn create_materialized(
     };
     let mut catalog = (*context.catalog).clone();
     let id = RelationId(catalog.allocate());
-    catalog.relations.insert(id, Relation { id, schema, name, columns, kind, comment: None });
-    Ok(Edit::Changed { catalog, dropped: vec![], notices })
+    catalog.relations.insert(
+        id,
+        Relation { id, schema, name, columns, kind, constraints: vec![], comment: None },
+    );
+    Ok(Edit::Changed { catalog, locked: vec![], notices, checks: vec![] })
 }
 
 /// What we don't have is refused by name.

@@ -13,7 +13,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::read::{self, answer};
+use super::returning::{Beside, of_table};
 use super::{Command, Statement, target};
+use crate::query::Given;
 use crate::write::Target;
 use crate::{Error, Frame, Type, names};
 
@@ -94,6 +96,47 @@ impl<'a> Affected<'a> {
         }
         let rows = self.first_of_each(&found.old, numbers)?;
         found.only(&rows)
+    }
+
+    /// The relations beside the table whose columns RETURNING can name.
+    pub(super) fn beside(
+        &self,
+        statement: &Statement<'_>,
+        frame: &Arc<Frame>,
+    ) -> Result<Vec<Beside>, Error> {
+        if !statement.returns() {
+            return Ok(vec![]);
+        }
+        Beside::all(statement, frame, self.others)
+    }
+
+    /// The rows that RETURNING is about: those of the table, as stored, and what stands beside them.
+    pub(super) fn given(
+        &self,
+        statement: &Statement<'_>,
+        rows: &RecordBatch,
+        beside: &[Beside],
+        computed: Vec<(Type, ArrayRef)>,
+    ) -> Result<Vec<Given>, Error> {
+        if !statement.returns() {
+            return Ok(vec![]);
+        }
+        let mut computed = computed.into_iter();
+        let own = of_table(&self.qualifier, &self.target, rows);
+        let others = beside.iter().map(|beside| beside.given(&mut computed, rows.num_rows()));
+        std::iter::once(own).chain(others).collect()
+    }
+
+    /// The same without rows.
+    pub(super) fn nothing_given(
+        &self,
+        statement: &Statement<'_>,
+        frame: &Arc<Frame>,
+    ) -> Result<Vec<Given>, Error> {
+        let rows = RecordBatch::new_empty(Arc::clone(self.target.schema()));
+        let own = of_table(&self.qualifier, &self.target, &rows);
+        let beside = self.beside(statement, frame)?;
+        std::iter::once(own).chain(beside.iter().map(Beside::empty)).collect()
     }
 
     /// Whether equal rows must be told apart: a row that is joined with several others is changed

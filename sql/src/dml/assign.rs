@@ -31,7 +31,7 @@ pub(super) fn assign(
 }
 
 /// Refuses an expression, by its type, that the column can't take.
-pub(super) fn check_assignable(from: &Type, column: &Column, what: &str) -> Result<(), Error> {
+pub(crate) fn check_assignable(from: &Type, column: &Column, what: &str) -> Result<(), Error> {
     match cast_of(from, &column.kind) {
         Cast::Missing => Err(mismatch(from, column, what)),
         _ => Ok(()),

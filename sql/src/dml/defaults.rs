@@ -1,34 +1,41 @@
 //! What the columns of a new row have that it gives no value: their DEFAULTs, computed once for a
-//! statement.
+//! statement, or for each row if they are volatile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::record_batch::RecordBatch;
-use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value};
+use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value, visit_expressions};
 use futures::TryStreamExt;
 
 use super::assign::{assign, check_assignable};
+use super::complete::each;
 use super::constant::Constant;
 use super::read::{Arguments, select};
 use crate::parser::{self, Tree};
 use crate::query::QueryContext;
 use crate::settings::Settings;
 use crate::text::{Excess, TextDecoder};
-use crate::{Column, Error, Frame, Type};
+use crate::write::Target;
+use crate::{Column, Error, Frame, Generated, Type};
 
-/// One value for each of the columns that have a DEFAULT, by place.
+/// One value for each of the columns that have a DEFAULT which is the same for all rows, by place.
 pub(crate) async fn defaults(
     frame: &Arc<Frame>,
     settings: &Settings,
     columns: impl Iterator<Item = (usize, &Column)>,
 ) -> Result<BTreeMap<usize, ArrayRef>, Error> {
+    let context = QueryContext::new(Arc::clone(frame), settings.clone());
     let mut values = BTreeMap::new();
     let mut computed = vec![];
     for (place, column) in columns {
         let Some(text) = &column.default else { continue };
         let expr = read(text)?;
+        if is_volatile(&context, &expr) {
+            continue;
+        }
         match constant(settings, column, &expr)? {
             Some(value) => {
                 values.insert(place, value);
@@ -40,7 +47,6 @@ pub(crate) async fn defaults(
         return Ok(values);
     }
     let query = select(computed.iter().map(|(.., expr)| expr.clone()), vec![], None)?;
-    let context = QueryContext::new(Arc::clone(frame), settings.clone());
     let planned = context.plan(&query, &[])?;
     let batches: Vec<RecordBatch> = context.run(&planned.plan).await?.try_collect().await?;
     let row = batches.iter().find(|batch| batch.num_rows() == 1);
@@ -50,6 +56,67 @@ pub(crate) async fn defaults(
         values.insert(*place, assign(array, &kind.kind, column, &settings.text_format())?);
     }
     Ok(values)
+}
+
+/// The DEFAULT of a column, if it differs from row to row.
+pub(super) fn volatile(context: &QueryContext, column: &Column) -> Result<Option<Expr>, Error> {
+    let Some(text) = &column.default else { return Ok(None) };
+    let expr = read(text)?;
+    Ok(is_volatile(context, &expr).then_some(expr))
+}
+
+/// The columns, but for some, that have a value of their own for each row.
+pub(crate) fn later(
+    frame: &Arc<Frame>,
+    settings: &Settings,
+    target: &Target,
+    given: &[usize],
+) -> Result<BTreeSet<usize>, Error> {
+    let context = QueryContext::new(Arc::clone(frame), settings.clone());
+    let mut later = BTreeSet::new();
+    for (place, column) in target.relation().columns.iter().enumerate() {
+        let is_stored = matches!(column.generated, Some(Generated::Stored { .. }));
+        if !given.contains(&place) && (is_stored || volatile(&context, column)?.is_some()) {
+            later.insert(place);
+        }
+    }
+    Ok(later)
+}
+
+/// Gives columns without values a value of their own for each row where their DEFAULT is volatile.
+pub(crate) async fn fill_each(
+    frame: &Arc<Frame>,
+    settings: &Settings,
+    target: &Target,
+    values: &mut [Option<ArrayRef>],
+    rows: usize,
+) -> Result<(), Error> {
+    let columns = &target.relation().columns;
+    if columns.iter().all(|column| column.default.is_none()) {
+        return Ok(());
+    }
+    let context = QueryContext::new(Arc::clone(frame), settings.clone());
+    for (column, values) in columns.iter().zip(values) {
+        if values.is_none()
+            && let Some(expr) = volatile(&context, column)?
+        {
+            *values = Some(each(frame, settings, column, &expr, rows).await?);
+        }
+    }
+    Ok(())
+}
+
+/// Whether an expression may differ from row to row.
+fn is_volatile(context: &QueryContext, expr: &Expr) -> bool {
+    let found = visit_expressions(expr, |expr| match expr {
+        Expr::Function(function)
+            if context.is_volatile(&crate::names::function(&function.name)) =>
+        {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
 /// Refuses a DEFAULT that its column can't take.
@@ -101,7 +168,7 @@ fn is_same_kind(expr: &Expr, kind: &Type) -> bool {
     }
 }
 
-fn read(text: &str) -> Result<Expr, Error> {
+pub(super) fn read(text: &str) -> Result<Expr, Error> {
     let broken = || Error::internal(format!("the DEFAULT {text} is broken"));
     let mut statements = parser::parse(&format!("SELECT {text}")).map_err(|_| broken())?;
     let Some(parser::Statement { tree: Tree::Sql(tree), .. }) = statements.pop() else {

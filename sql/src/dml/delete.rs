@@ -5,9 +5,10 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::{Delete, FromTable};
 
 use super::affected::Affected;
+use super::returning::Beside;
 use super::{Command, Statement, read};
 use crate::write::Proposal;
-use crate::{Error, Frame, Type};
+use crate::{Error, Frame};
 
 /// What a DELETE would do under a frame.
 pub(super) async fn propose(
@@ -16,8 +17,11 @@ pub(super) async fn propose(
     frame: &Arc<Frame>,
 ) -> Result<Proposal, Error> {
     let affected = affected(statement, delete, frame)?;
-    let found = affected.find(statement, frame, vec![]).await?;
-    Proposal::delete(&affected.target, found.old)
+    let beside = affected.beside(statement, frame)?;
+    let others = beside.iter().flat_map(Beside::expressions).collect();
+    let found = affected.find(statement, frame, others).await?;
+    let given = affected.given(statement, &found.old, &beside, found.computed)?;
+    Ok(Proposal::delete(&affected.target, found.old)?.giving(given))
 }
 
 /// The types of a DELETE's parameters.
@@ -25,21 +29,19 @@ pub(super) fn parameters(
     statement: &Statement<'_>,
     delete: &Delete,
     frame: &Arc<Frame>,
-    declared: &[Option<Type>],
-) -> Result<Vec<Type>, Error> {
+    found: &mut read::Parameters<'_>,
+) -> Result<(), Error> {
     let affected = affected(statement, delete, frame)?;
-    let mut found = read::Parameters::new(statement.settings, declared);
-    found.plan(frame, &affected.query(vec![])?)?;
-    Ok(found.types())
+    found.plan(frame, &statement.with(affected.query(vec![])?))?;
+    Ok(())
 }
 
-fn affected<'a>(
+pub(super) fn affected<'a>(
     statement: &Statement<'_>,
     delete: &'a Delete,
     frame: &Frame,
 ) -> Result<Affected<'a>, Error> {
     let refused = [
-        (delete.returning.is_some(), "RETURNING"),
         (!delete.tables.is_empty(), "DELETE from several tables"),
         (!delete.order_by.is_empty(), "ORDER BY in DELETE"),
         (delete.limit.is_some(), "LIMIT in DELETE"),

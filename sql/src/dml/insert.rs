@@ -3,12 +3,20 @@
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-use datafusion::sql::sqlparser::ast::{Expr, Insert, ObjectName, Query, SetExpr, TableObject};
+use arrow::record_batch::RecordBatch;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Insert, ObjectName, Query, SetExpr, TableObject,
+};
 
+use super::complete::complete;
+use super::conflict::Conflict;
+use super::defaults::fill_each;
+use super::returning::of_table;
 use super::values::{Cell, ColumnValues, finish};
 use super::{Command, Statement, defaults, read, source, target};
+use crate::Generated;
 use crate::write::{Proposal, Target};
-use crate::{Error, Frame, SqlState, Type, names};
+use crate::{Error, Frame, SqlState, names};
 
 /// What an INSERT would do under a frame.
 pub(super) async fn propose(
@@ -17,6 +25,8 @@ pub(super) async fn propose(
     frame: &Arc<Frame>,
 ) -> Result<Proposal, Error> {
     let target = target(frame, statement.settings, table(insert)?, Command::Insert)?;
+    let name = alias(insert, &target);
+    let conflict = Conflict::of(insert, &target, &name)?;
     let given = Given::new(insert, &target)?;
     let target = with_defaults(statement, insert, frame, target, &given).await?;
     let mut values: Vec<Option<ArrayRef>> = vec![None; target.relation().columns.len()];
@@ -30,10 +40,39 @@ pub(super) async fn propose(
             None => source::columns(statement, frame, &target, &given, query).await?,
         },
     };
+    given.refuse_generated(insert, &target, columns.len())?;
     for (place, array) in given.places.iter().zip(columns) {
         values[*place] = Some(array);
     }
-    Proposal::insert(&target, target.rows(values, rows)?)
+    fill_each(frame, statement.settings, &target, &mut values, rows).await?;
+    let new = complete(frame, statement.settings, &target, values, rows).await?;
+    if let Some(conflict) = conflict {
+        return conflict.propose(statement, frame, &target, new).await;
+    }
+    let returned = match statement.returns() {
+        true => vec![of_table(&name, &target, &new)?],
+        false => vec![],
+    };
+    Ok(Proposal::insert(&target, new)?.giving(returned))
+}
+
+/// The rows that RETURNING is about, without any.
+pub(super) fn nothing_given(
+    statement: &Statement<'_>,
+    insert: &Insert,
+    frame: &Arc<Frame>,
+) -> Result<Vec<crate::query::Given>, Error> {
+    let target = target(frame, statement.settings, table(insert)?, Command::Insert)?;
+    let rows = RecordBatch::new_empty(Arc::clone(target.schema()));
+    Ok(vec![of_table(&alias(insert, &target), &target, &rows)?])
+}
+
+/// The name under which the statement knows the table.
+fn alias(insert: &Insert, target: &Target) -> Ident {
+    match &insert.table_alias {
+        Some(alias) => alias.alias.clone(),
+        None => names::exact(&target.relation().name),
+    }
 }
 
 /// The target with what its columns have where the rows give nothing, or say DEFAULT.
@@ -68,19 +107,32 @@ pub(super) fn parameters(
     statement: &Statement<'_>,
     insert: &Insert,
     frame: &Arc<Frame>,
-    declared: &[Option<Type>],
-) -> Result<Vec<Type>, Error> {
+    found: &mut read::Parameters<'_>,
+) -> Result<(), Error> {
     let target = target(frame, statement.settings, table(insert)?, Command::Insert)?;
     let given = Given::new(insert, &target)?;
-    let mut found = read::Parameters::new(statement.settings, declared);
-    let Some(query) = insert.source.as_deref() else { return Ok(found.types()) };
+    parameters_of_rows(statement, insert, frame, &target, &given, found)?;
+    match Conflict::of(insert, &target, &alias(insert, &target))? {
+        Some(conflict) => conflict.parameters(statement, frame, &target, found),
+        None => Ok(()),
+    }
+}
+
+fn parameters_of_rows(
+    statement: &Statement<'_>,
+    insert: &Insert,
+    frame: &Arc<Frame>,
+    target: &Target,
+    given: &Given,
+    found: &mut read::Parameters<'_>,
+) -> Result<(), Error> {
+    let Some(query) = insert.source.as_deref() else { return Ok(()) };
     let Some(rows) = rows_of_values(query) else {
         for (expr, place) in source::items(query).into_iter().zip(&given.places) {
             found.assigned(expr, &target.relation().columns[*place].kind);
         }
-        let planned = found.plan(frame, query)?;
-        given.check(planned, None)?;
-        return Ok(found.types());
+        let planned = found.plan(frame, &statement.with(query.clone()))?;
+        return given.check(planned, None);
     };
     let mut expressions = vec![];
     let width = rows.first().map(|row| row.len());
@@ -94,16 +146,13 @@ pub(super) fn parameters(
         }
     }
     if !expressions.is_empty() {
-        found.plan(frame, &read::select(expressions, vec![], None)?)?;
+        found.plan(frame, &statement.with(read::select(expressions, vec![], None)?))?;
     }
-    Ok(found.types())
+    Ok(())
 }
 
 fn table(insert: &Insert) -> Result<&ObjectName, Error> {
     let refused = [
-        (insert.on.is_some(), "ON CONFLICT"),
-        (insert.returning.is_some(), "RETURNING"),
-        (insert.table_alias.is_some(), "an alias of the table of INSERT"),
         (insert.or.is_some() || insert.ignore || insert.replace_into, "INSERT OR"),
         (insert.overwrite || insert.partitioned.is_some(), "INSERT OVERWRITE"),
         (!insert.assignments.is_empty(), "INSERT SET"),
@@ -140,6 +189,43 @@ impl Given {
         });
         let names = names.collect::<Result<Vec<_>, _>>()?;
         Ok(Self { places: target.columns(&names)?, is_listed: true })
+    }
+
+    /// Refuses values for columns whose values nobody gives.
+    fn refuse_generated(
+        &self,
+        insert: &Insert,
+        target: &Target,
+        columns: usize,
+    ) -> Result<(), Error> {
+        let rows = insert.source.as_deref().and_then(rows_of_values);
+        for (position, place) in self.places.iter().take(columns).enumerate() {
+            let column = &target.relation().columns[*place];
+            let is_default = rows.as_ref().is_some_and(|rows| {
+                let mut cells = rows.iter().filter_map(|row| row.get(position));
+                cells.all(|expr| matches!(Cell::new(expr), Cell::Default))
+            });
+            let name = &column.name;
+            let (detail, hint) = match &column.generated {
+                _ if is_default => continue,
+                Some(Generated::Stored { .. }) => {
+                    (format!("Column \"{name}\" is a generated column."), None)
+                }
+                Some(Generated::Identity { always: true, .. }) => {
+                    let kind = "an identity column defined as GENERATED ALWAYS";
+                    let hint = "Use OVERRIDING SYSTEM VALUE to override.";
+                    (format!("Column \"{name}\" is {kind}."), Some(hint))
+                }
+                _ => continue,
+            };
+            let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
+            let error = Error::new(SqlState::GENERATED_ALWAYS, message).with_detail(detail);
+            return Err(match hint {
+                Some(hint) => error.with_hint(hint),
+                None => error,
+            });
+        }
+        Ok(())
     }
 
     /// Whether a row with so many values fits.
@@ -183,8 +269,12 @@ async fn columns_of_values(
     for row in rows {
         given.check(row.len(), Some(width))?;
     }
-    let columns =
-        given.places.iter().take(width).map(|place| ColumnValues::new(statement, target, *place));
+    let context = statement.context(frame);
+    let columns = given
+        .places
+        .iter()
+        .take(width)
+        .map(|place| ColumnValues::new(statement, &context, target, *place));
     let mut columns = columns.collect::<Result<Vec<_>, _>>()?;
     for row in rows {
         for (expr, column) in row.iter().zip(&mut columns) {

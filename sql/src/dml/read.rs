@@ -19,7 +19,7 @@ use crate::query::{QueryContext, classify};
 use crate::session::Parameter;
 use crate::settings::Settings;
 use crate::text::{Excess, TextDecoder, TextFormat};
-use crate::{Error, Frame, Type, names};
+use crate::{Error, Frame, OutputColumn, Type, names};
 
 /// The parameters of a statement, with the types they were given or found to have.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// The types, for the planner.
-    fn declared(&self) -> Vec<Option<Type>> {
+    pub(super) fn declared(&self) -> Vec<Option<Type>> {
         let known = |kind: &Type| (*kind != Type::Unknown).then(|| kind.clone());
         self.types.iter().map(known).collect()
     }
@@ -89,21 +89,31 @@ pub(super) async fn answer(
     frame: &Arc<Frame>,
     query: &Query,
 ) -> Result<Answer, Error> {
-    let context = QueryContext::new(Arc::clone(frame), statement.settings.clone());
-    let planned = context.plan(query, &statement.arguments.declared())?;
+    Ok(answer_in(statement, &statement.context(frame), query).await?.1)
+}
+
+/// Runs a query where given rows can be named, too; returns its columns and their values.
+pub(super) async fn answer_in(
+    statement: &super::Statement<'_>,
+    context: &QueryContext,
+    query: &Query,
+) -> Result<(Vec<OutputColumn>, Answer), Error> {
+    let query = statement.with(query.clone());
+    let planned = context.plan(&query, &statement.arguments.declared())?;
     let values = statement.arguments.scalars(&statement.settings.text_format())?;
     let plan = planned.plan.with_param_values(values).map_err(classify)?;
     let batches: Vec<RecordBatch> = context.run(&plan).await?.try_collect().await?;
     let rows = batches.iter().map(RecordBatch::num_rows).sum();
-    let columns = planned.columns.into_iter().enumerate().map(|(place, column)| {
+    let columns = planned.columns.iter().enumerate().map(|(place, column)| {
         let arrays: Vec<_> = batches.iter().map(|batch| batch.column(place).as_ref()).collect();
         let array = match arrays.is_empty() {
             true => new_empty_array(&column.kind.arrow()),
             false => concat(&arrays).map_err(|error| Error::internal(error.to_string()))?,
         };
-        Ok((column.kind, array))
+        Ok((column.kind.clone(), array))
     });
-    Ok(Answer { columns: columns.collect::<Result<_, Error>>()?, rows })
+    let columns = columns.collect::<Result<_, Error>>()?;
+    Ok((planned.columns, Answer { columns, rows }))
 }
 
 /// The types of a statement's parameters, as they are found.
@@ -131,13 +141,22 @@ impl<'a> Parameters<'a> {
     /// Learns what a query makes of its parameters; returns how many columns it has.
     pub(super) fn plan(&mut self, frame: &Arc<Frame>, query: &Query) -> Result<usize, Error> {
         let context = QueryContext::new(Arc::clone(frame), self.settings.clone());
+        Ok(self.plan_in(&context, query)?.len())
+    }
+
+    /// The same where given rows can be named, too; returns the columns.
+    pub(super) fn plan_in(
+        &mut self,
+        context: &QueryContext,
+        query: &Query,
+    ) -> Result<Vec<OutputColumn>, Error> {
         let known = |kind: &Type| (*kind != Type::Unknown).then(|| kind.clone());
         let known: Vec<_> = self.found.iter().map(known).collect();
         let planned = context.plan(query, &known)?;
         for (place, kind) in planned.parameters.iter().enumerate() {
             self.settle(place + 1, kind);
         }
-        Ok(planned.columns.len())
+        Ok(planned.columns)
     }
 
     /// By number from `$1`.

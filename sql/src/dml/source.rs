@@ -64,7 +64,7 @@ fn untyped(query: &Query, columns: usize) -> Vec<bool> {
     untyped
 }
 
-fn is_untyped(expr: &Expr) -> bool {
+pub(super) fn is_untyped(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(expr) => is_untyped(expr),
         Expr::Value(value) => matches!(

@@ -2,18 +2,23 @@
 
 use std::sync::Arc;
 
-use datafusion::sql::sqlparser::ast::{ObjectName, Truncate as Tree, TruncateIdentityOption};
+use datafusion::sql::sqlparser::ast::{
+    CascadeOption, ObjectName, Truncate as Tree, TruncateIdentityOption,
+};
 
 use super::{Command, target};
+use crate::query::Given;
 use crate::settings::Settings;
-use crate::write::{Proposal, Write};
-use crate::{Error, Frame};
+use crate::write::{Proposal, Returned, Target, Write};
+use crate::{Error, Frame, SqlState};
 
 /// The emptying of one table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Truncate<'a> {
     settings: &'a Settings,
     table: &'a ObjectName,
+    /// All tables that the statement names.
+    tree: &'a Tree,
 }
 
 impl<'a> Truncate<'a> {
@@ -25,14 +30,53 @@ impl<'a> Truncate<'a> {
         if tree.identity == Some(TruncateIdentityOption::Restart) {
             return Err(Error::unsupported("TRUNCATE ... RESTART IDENTITY"));
         }
-        Ok(tree.table_names.iter().map(|table| Self { settings, table: &table.name }).collect())
+        Ok(tree
+            .table_names
+            .iter()
+            .map(|table| Self { settings, table: &table.name, tree })
+            .collect())
+    }
+}
+
+impl Truncate<'_> {
+    /// Rows of a table that stays may not refer to what goes, even if there are none.
+    fn check_references(&self, frame: &Frame, target: &Target) -> Result<(), Error> {
+        let named = self.tree.table_names.iter();
+        let named = named.map(|table| {
+            Ok(super::target(frame, self.settings, &table.name, Command::Truncate)?.id())
+        });
+        let named = named.collect::<Result<Vec<_>, Error>>()?;
+        let mut children = frame.catalog().children(target.id());
+        let Some((child, _)) = children.find(|(child, _)| !named.contains(&child.id)) else {
+            return Ok(());
+        };
+        if self.tree.cascade == Some(CascadeOption::Cascade) {
+            return Err(Error::unsupported("TRUNCATE ... CASCADE")
+                .with_hint("Name the tables that refer to it, too."));
+        }
+        let (table, child) = (&target.relation().name, &child.name);
+        let message = "cannot truncate a table referenced in a foreign key constraint";
+        Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+            .with_detail(format!("Table \"{child}\" references \"{table}\"."))
+            .with_hint(format!(
+                "Truncate table \"{child}\" at the same time, or use TRUNCATE ... CASCADE."
+            )))
     }
 }
 
 impl Write for Truncate<'_> {
     async fn propose(&self, frame: &Arc<Frame>) -> Result<Proposal, Error> {
         let target = target(frame, self.settings, self.table, Command::Truncate)?;
+        self.check_references(frame, &target)?;
         let rows = crate::write::all_rows(frame, &target).await?;
         Ok(Proposal::truncate(&target, rows))
+    }
+
+    fn settings(&self) -> &Settings {
+        self.settings
+    }
+
+    async fn answer(&self, _: &Arc<Frame>, _: Vec<Given>) -> Result<Option<Returned>, Error> {
+        Ok(None)
     }
 }

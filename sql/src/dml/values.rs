@@ -9,7 +9,9 @@ use datafusion::sql::sqlparser::ast::Expr;
 
 use super::Statement;
 use super::assign::assign;
+use super::complete::each;
 use super::constant::Constant;
+use super::defaults::volatile;
 use super::read::{answer, select};
 use crate::query::QueryContext;
 use crate::resolve::refuse_grouped;
@@ -52,11 +54,15 @@ pub(super) struct ColumnValues<'a> {
     computed: Vec<&'a Expr>,
     /// What the word DEFAULT stands for; NULL without one.
     default: Option<ArrayRef>,
+    /// The same, if it differs from row to row, and how many rows have it.
+    each: Option<Expr>,
+    each_rows: usize,
 }
 
 impl<'a> ColumnValues<'a> {
     pub(super) fn new(
         statement: &Statement<'_>,
+        context: &QueryContext,
         target: &'a Target,
         place: usize,
     ) -> Result<Self, Error> {
@@ -64,13 +70,18 @@ impl<'a> ColumnValues<'a> {
         let default = target.default_of(place).cloned();
         let format = statement.settings.text_format();
         let decoder = TextDecoder::new(&column.kind, &format, Excess::Refuse)?;
-        Ok(Self { column, decoder, cells: vec![], computed: vec![], default })
+        let each = volatile(context, column)?;
+        Ok(Self { column, decoder, cells: vec![], computed: vec![], default, each, each_rows: 0 })
     }
 
     /// Adds the next row's value.
     pub(super) fn push(&mut self, statement: &Statement<'a>, cell: Cell<'a>) -> Result<(), Error> {
         let kind = &self.column.kind;
         match cell {
+            Cell::Default if self.each.is_some() => {
+                self.cells.push((2, self.each_rows));
+                self.each_rows += 1;
+            }
             Cell::Default if self.default.is_some() => self.cells.push((2, 0)),
             Cell::Default => {
                 self.cells.push((0, self.decoder.len()));
@@ -129,24 +140,30 @@ pub(super) async fn finish(
         }
     }
     let mut computed = computed.into_iter();
-    columns
-        .into_iter()
-        .map(|mut column| {
-            let constants = column.decoder.finish();
-            if column.cells.iter().all(|(source, _)| *source == 0) {
-                return Ok(constants);
+    let mut finished = Vec::with_capacity(columns.len());
+    for mut column in columns {
+        let constants = column.decoder.finish();
+        if column.cells.iter().all(|(source, _)| *source == 0) {
+            finished.push(constants);
+            continue;
+        }
+        let arrays: Vec<_> = computed.by_ref().take(column.computed.len()).collect();
+        let arrays: Vec<_> = arrays.iter().map(AsRef::as_ref).collect();
+        let computed = match arrays.is_empty() {
+            true => constants.slice(0, 0),
+            false => concat(&arrays).map_err(broken)?,
+        };
+        let default = match (&column.each, column.default) {
+            (Some(expr), _) => {
+                each(frame, statement.settings, column.column, expr, column.each_rows).await?
             }
-            let arrays: Vec<_> = computed.by_ref().take(column.computed.len()).collect();
-            let arrays: Vec<_> = arrays.iter().map(AsRef::as_ref).collect();
-            let computed = match arrays.is_empty() {
-                true => constants.slice(0, 0),
-                false => concat(&arrays).map_err(broken)?,
-            };
-            let default = column.default.unwrap_or_else(|| constants.slice(0, 0));
-            let sources = [constants.as_ref(), computed.as_ref(), default.as_ref()];
-            interleave(&sources, &column.cells).map_err(broken)
-        })
-        .collect()
+            (None, Some(default)) => default,
+            (None, None) => constants.slice(0, 0),
+        };
+        let sources = [constants.as_ref(), computed.as_ref(), default.as_ref()];
+        finished.push(interleave(&sources, &column.cells).map_err(broken)?);
+    }
+    Ok(finished)
 }
 
 fn broken(error: arrow::error::ArrowError) -> Error {

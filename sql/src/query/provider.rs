@@ -35,6 +35,9 @@ impl FrameProvider<'_> {
             None => self.context.settings.search_path(),
         };
         for schema in &schemas {
+            if let Some(given) = self.context.given(schema, name.table()) {
+                return given.provider();
+            }
             if let Some(table) = system::table(self.context, schema, name.table()) {
                 return Ok(table);
             }

@@ -279,6 +279,13 @@ impl Resolver<'_> {
             None => self.context.settings.search_path(),
         };
         for schema in schemas {
+            if let Some(given) = self.context.given(&schema, relation) {
+                let columns = given.origins().map(|(name, origin)| OutputName {
+                    origin,
+                    ..OutputName::new(name.to_owned())
+                });
+                return Ok((columns.collect(), vec![], None));
+            }
             if let Some(found) = self.context.catalog.find(&schema, relation) {
                 self.reads.insert(found.id);
                 *name = ObjectName::from(vec![resolved(&schema), resolved(relation)]);

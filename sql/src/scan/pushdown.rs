@@ -186,6 +186,7 @@ mod tests {
                 column("a", Type::Integer),
             ],
             kind: RelationKind::Table { key: vec![2, 1] },
+            constraints: vec![],
             comment: None,
         }
     }

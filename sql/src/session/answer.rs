@@ -83,6 +83,8 @@ pub struct Rows {
     pub batches: BoxStream<'static, Result<RecordBatch, Error>>,
     /// The command tag without the number of rows, as in `SELECT`.
     pub tag: &'static str,
+    /// How many rows the statement was about, if the tag tells that and not how many were sent.
+    pub affected: Option<u64>,
 }
 
 impl Rows {
@@ -100,7 +102,13 @@ impl Rows {
         });
         let batch = RecordBatch::try_new(schema, arrays.collect())
             .map_err(|error| Error::internal(error.to_string()));
-        Self { columns, step: None, batches: futures::stream::iter([batch]).boxed(), tag }
+        Self {
+            columns,
+            step: None,
+            batches: futures::stream::iter([batch]).boxed(),
+            tag,
+            affected: None,
+        }
     }
 }
 

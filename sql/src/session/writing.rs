@@ -1,33 +1,36 @@
 //! The statements of a session that write rows.
 
 use datafusion::sql::sqlparser::ast;
+use futures::StreamExt;
 
-use super::Session;
-use super::answer::{Parameter, Prepared, Response};
+use super::answer::{OutputColumn, Parameter, Prepared, Response, Rows};
 use super::transaction::Transaction as Block;
+use super::{Session, same_types};
 use crate::copy::{CopyIn, CopyStatement, Used};
 use crate::dml::{Arguments, Statement, Truncate};
-use crate::write::{Transaction, autocommit};
-use crate::{Error, Type};
+use crate::write::{Returned, Transaction, autocommit};
+use crate::{Error, SqlState, Type};
 
 impl Session {
-    /// The types of a writing statement's parameters; none if it is no INSERT, UPDATE or DELETE.
-    pub(super) async fn parameters_of_write(
+    /// The types of a writing statement's parameters, and the columns that it returns; none if it is
+    /// no INSERT, UPDATE or DELETE.
+    pub(super) async fn describe_write(
         &mut self,
         tree: &ast::Statement,
         text: &str,
         declared: &[Option<Type>],
-    ) -> Result<Vec<Type>, Error> {
+    ) -> Result<(Vec<Type>, Option<Vec<OutputColumn>>), Error> {
         let arguments = Arguments { values: &[], types: &[] };
         // Without parameters it is planned when it runs, and once is enough.
         let has_parameters = !declared.is_empty() || text.contains('$');
-        if !has_parameters || Statement::new(tree, &self.settings, arguments).is_none() {
-            return Ok(vec![]);
+        match Statement::new(tree, &self.settings, arguments) {
+            Some(statement) if has_parameters || statement.returns() => {}
+            _ => return Ok((vec![], None)),
         }
         let frame = self.frame().await?;
         match Statement::new(tree, &self.settings, arguments) {
-            Some(statement) => statement.parameters(&frame, declared),
-            None => Ok(vec![]),
+            Some(statement) => statement.describe(&frame, declared),
+            None => Ok((vec![], None)),
         }
     }
 
@@ -42,7 +45,7 @@ impl Session {
         let tag = if let Some(statement) = Statement::new(tree, &self.settings, arguments) {
             self.transaction.admit_write(statement.command(), &self.settings)?;
             let lock_timeout = self.settings.lock_timeout();
-            let rows = match &mut self.transaction {
+            let outcome = match &mut self.transaction {
                 Block::Open(block) => {
                     let transaction = block.writes()?;
                     transaction.wait_at_most(lock_timeout);
@@ -50,7 +53,20 @@ impl Session {
                 }
                 _ => autocommit(&self.database, lock_timeout, &self.progress, &statement).await?,
             };
-            statement.tag(rows)
+            if let Some(Returned { columns, batch }) = outcome.returned {
+                if prepared.columns().is_some_and(|found| !same_types(found, &columns)) {
+                    let message = "cached plan must not change result type";
+                    return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
+                return Ok(Some(Response::Rows(Rows {
+                    columns,
+                    step: None,
+                    batches: futures::stream::iter([Ok(batch)]).boxed(),
+                    tag: statement.tag_of_rows(),
+                    affected: Some(outcome.rows),
+                })));
+            }
+            statement.tag(outcome.rows)
         } else if let ast::Statement::Truncate(truncate) = tree {
             self.transaction.admit_write("TRUNCATE TABLE", &self.settings)?;
             let tables = Truncate::all(&self.settings, truncate)?;

@@ -8,13 +8,11 @@ use arrow::datatypes::SchemaRef;
 use arrow::row::{RowConverter, Rows, SortField};
 use stillframe_protocol::{Entry, Lockable, Mode, RelationId};
 
+use super::unique::PRIMARY;
 use crate::Error;
 
 /// So many keys are reserved one by one; more take the whole relation.
-const KEYS_MAX: usize = 100_000;
-
-/// The constraint whose keys are reserved: the primary key, or the row itself without one.
-const PRIMARY: u32 = 0;
+pub(super) const KEYS_MAX: usize = 100_000;
 
 /// Turns the leading columns of rows into bytes.
 #[derive(Debug)]
@@ -69,10 +67,14 @@ pub(crate) fn hash(key: &[u8]) -> u64 {
 }
 
 /// What a writer of these keys reserves: each of them for itself, or the whole relation if they
-/// are many.
-pub(crate) fn entries(relation: RelationId, mut hashes: Vec<u64>) -> Vec<Entry> {
+/// are many. `others` are what it reserves of other constraints of the relation.
+pub(crate) fn entries(
+    relation: RelationId,
+    mut hashes: Vec<u64>,
+    others: Vec<Entry>,
+) -> Vec<Entry> {
     let whole = Lockable::Relation(relation);
-    if hashes.len() > KEYS_MAX {
+    if hashes.len() + others.len() > KEYS_MAX {
         return vec![Entry { lockable: whole, mode: Mode::Exclusive }];
     }
     hashes.sort_unstable();
@@ -81,7 +83,10 @@ pub(crate) fn entries(relation: RelationId, mut hashes: Vec<u64>) -> Vec<Entry> 
         lockable: Lockable::Key { relation, constraint: PRIMARY, hash },
         mode: Mode::Exclusive,
     });
-    std::iter::once(Entry { lockable: whole, mode: Mode::Shared }).chain(keys).collect()
+    std::iter::once(Entry { lockable: whole, mode: Mode::Shared })
+        .chain(keys)
+        .chain(others)
+        .collect()
 }
 
 #[cfg(test)]
@@ -104,13 +109,13 @@ mod tests {
             mode: Mode::Exclusive,
         };
         let relation = Entry { lockable: Lockable::Relation(RELATION), mode: Mode::Shared };
-        assert_eq!(entries(RELATION, vec![9, 3, 9]), [relation, key(3), key(9)]);
-        assert_eq!(entries(RELATION, vec![]), [relation]);
+        assert_eq!(entries(RELATION, vec![9, 3, 9], vec![]), [relation, key(3), key(9)]);
+        assert_eq!(entries(RELATION, vec![], vec![]), [relation]);
     }
 
     #[test]
     fn many_keys_take_the_whole_relation() {
         let relation = Entry { lockable: Lockable::Relation(RELATION), mode: Mode::Exclusive };
-        assert_eq!(entries(RELATION, (0..=KEYS_MAX as u64).collect()), [relation]);
+        assert_eq!(entries(RELATION, (0..=KEYS_MAX as u64).collect(), vec![]), [relation]);
     }
 }

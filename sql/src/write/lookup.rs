@@ -9,7 +9,7 @@ use futures::future::try_join_all;
 use futures::{StreamExt, TryStreamExt};
 use stillframe_protocol::{ScanPart, ScanRequest, Shard};
 
-use super::{Difference, KeyEncoder, Target, keep};
+use super::{Difference, KeyEncoder, Target, Values, keep};
 use crate::{Error, Frame};
 
 /// How many keys a host is asked for at once.
@@ -75,6 +75,51 @@ pub(crate) async fn all_rows(frame: &Arc<Frame>, target: &Target) -> Result<Reco
             *batch = keep(batch, gone.stay(batch, &mut counted)?, 0)?;
         }
         batches.push(come);
+    }
+    concat_batches(target.schema(), &batches)
+        .map_err(|error| Error::internal(format!("rows do not fit their table: {error}")))
+}
+
+/// The rows of the frame, and of what lies over it, that have one of some values in some columns,
+/// by place as stored. A value with a NULL meets nothing.
+pub(crate) async fn rows_with(
+    frame: &Arc<Frame>,
+    target: &Target,
+    columns: &[usize],
+    values: &RecordBatch,
+) -> Result<RecordBatch, Error> {
+    let all: Vec<_> = (0..values.num_columns()).collect();
+    let wanted = Values::new(values, &all)?;
+    let wanted: HashSet<&[u8]> = (0..values.num_rows()).filter_map(|row| wanted.get(row)).collect();
+    if wanted.is_empty() {
+        return Ok(RecordBatch::new_empty(Arc::clone(target.schema())));
+    }
+    let is_key = columns.len() <= target.key_columns()
+        && columns.iter().enumerate().all(|(place, column)| place == *column);
+    let few = values.num_rows() <= KEYS_PER_SCAN;
+    let keys = (is_key && few)
+        .then(|| RecordBatch::try_new(target.keys_schema(columns.len()), values.columns().to_vec()))
+        .transpose()
+        .map_err(|error| Error::internal(error.to_string()))?;
+    let width = target.schema().fields().len();
+    let scans = frame.database().shards().map(|shard| {
+        let projection = (0..width).collect();
+        let keys = keys.clone();
+        scan(frame, shard, ScanRequest { projection, keys, ..request(frame, target, shard) })
+    });
+    let mut batches: Vec<_> = try_join_all(scans).await?.into_iter().flatten().collect();
+    if let Some(changes) = frame.overlay().table(target.id()) {
+        let Difference { gone, come } = changes.difference(keys.as_ref())?;
+        let mut counted = HashMap::new();
+        for batch in &mut batches {
+            *batch = keep(batch, gone.stay(batch, &mut counted)?, 0)?;
+        }
+        batches.push(come);
+    }
+    for batch in &mut batches {
+        let found = Values::new(batch, columns)?;
+        let is_wanted = |row| found.get(row).is_some_and(|value| wanted.contains(value));
+        *batch = keep(batch, (0..batch.num_rows()).map(is_wanted).collect(), 0)?;
     }
     concat_batches(target.schema(), &batches)
         .map_err(|error| Error::internal(format!("rows do not fit their table: {error}")))

@@ -1,73 +1,73 @@
-//! What a statement would do to one table, as one frame has it.
+//! What a statement would do, as one frame has it.
 
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
 use stillframe_protocol::Entry;
 
+use super::Target;
 use super::staging::ExactChanges;
-use super::{KeyEncoder, Target, existing_keys, unique_violation};
-use crate::{Error, Frame};
+use super::unique::Uniqueness;
+use crate::query::Given;
+use crate::{Error, Frame, OutputColumn};
 
 /// What a statement would do, as one frame has it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Proposal {
     /// What must be reserved, and unchanged since the frame, for this to be right.
     pub(crate) entries: Vec<Entry>,
     /// What must be true of the frame.
-    pub(crate) uniqueness: Option<Uniqueness>,
-    /// The exact changes; none if nothing changes.
-    pub(crate) changes: Option<ExactChanges>,
-    /// The table that changes, if one does.
-    pub(crate) target: Option<Target>,
+    pub(super) uniqueness: Vec<Uniqueness>,
+    /// What changes of which table.
+    pub(super) writes: Vec<TableWrite>,
     /// How many rows it is about, changed or not.
     pub(crate) rows: u64,
+    /// The rows that the statement's RETURNING is about.
+    pub(crate) given: Vec<Given>,
+}
+
+/// What changes of one table.
+#[derive(Clone, Debug)]
+pub(super) struct TableWrite {
+    pub(super) target: Target,
+    /// The exact changes; none if nothing changes.
+    pub(super) changes: Option<ExactChanges>,
+    /// Rows that go, as stored.
+    pub(super) old: RecordBatch,
+    /// Rows that come, as stored.
+    pub(super) new: RecordBatch,
+    /// How many of the first rows that go are those that come, changed.
+    pub(super) updated: usize,
+}
+
+/// What a statement answers beside how many rows it was about.
+#[derive(Clone, Debug)]
+pub(crate) struct Returned {
+    pub(crate) columns: Vec<OutputColumn>,
+    pub(crate) batch: RecordBatch,
 }
 
 impl Proposal {
     /// Nothing to do.
     pub(crate) fn nothing() -> Self {
-        Self { entries: vec![], uniqueness: None, changes: None, target: None, rows: 0 }
+        Self::default()
+    }
+
+    /// The same, with the rows that RETURNING is about.
+    pub(crate) fn giving(self, given: Vec<Given>) -> Self {
+        Self { given, ..self }
     }
 
     /// Checks against the frame what can only be told when nobody else is about to write it.
     pub(super) async fn check(&self, frame: &Arc<Frame>) -> Result<(), Error> {
-        match &self.uniqueness {
-            Some(uniqueness) => uniqueness.check(frame).await,
-            None => Ok(()),
-        }
-    }
-}
-
-/// Keys that come, one row after the other, as PostgreSQL checks them.
-#[derive(Debug)]
-pub(crate) struct Uniqueness {
-    pub(super) target: Target,
-    pub(super) encoder: KeyEncoder,
-    /// The keys that rows of the frame mustn't have, in the order in which rows come.
-    pub(super) keys: RecordBatch,
-    /// How many of them come before a row whose key the statement itself has used, if one does;
-    /// and that row's key.
-    pub(super) repeated: Option<(usize, RecordBatch)>,
-}
-
-impl Uniqueness {
-    async fn check(&self, frame: &Arc<Frame>) -> Result<(), Error> {
-        let checked = self.repeated.as_ref().map_or(self.keys.num_rows(), |(before, _)| *before);
-        let keys = self.keys.slice(0, checked);
-        let existing =
-            existing_keys(frame, &self.target, &self.encoder, std::slice::from_ref(&keys)).await?;
-        if !existing.is_empty() {
-            let encoded = self.encoder.encode(&keys)?;
-            for (row, key) in encoded.iter().enumerate() {
-                if existing.contains(key.data()) {
-                    return Err(unique_violation(&self.target, &keys, row));
-                }
+        let mut first: Option<(usize, Error)> = None;
+        for uniqueness in &self.uniqueness {
+            if let Some(found) = uniqueness.check(frame).await?
+                && first.as_ref().is_none_or(|(turn, _)| found.0 < *turn)
+            {
+                first = Some(found);
             }
         }
-        match &self.repeated {
-            Some((_, key)) => Err(unique_violation(&self.target, key, 0)),
-            None => Ok(()),
-        }
+        first.map_or(Ok(()), |(_, error)| Err(error))
     }
 }

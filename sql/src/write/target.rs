@@ -1,6 +1,6 @@
 //! The table that a statement writes, as the catalog of one frame has it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt64Array, new_null_array};
@@ -26,6 +26,8 @@ pub(crate) struct Target {
     /// One value of each column that has another than NULL where a row gives none, by place in the
     /// definition.
     defaults: BTreeMap<usize, ArrayRef>,
+    /// The columns that get values of their own later, by place in the definition.
+    later: BTreeSet<usize>,
 }
 
 impl Target {
@@ -39,6 +41,7 @@ impl Target {
             order: relation.stored_order(),
             key_columns: key.len(),
             defaults: BTreeMap::new(),
+            later: BTreeSet::new(),
         })
     }
 
@@ -52,9 +55,30 @@ impl Target {
         self.defaults.get(&place)
     }
 
+    /// The target, of whose columns some may be NULL for now.
+    pub(crate) fn with_later(self, later: BTreeSet<usize>) -> Self {
+        Self { later, ..self }
+    }
+
+    /// Whether a column has a value where a row gives none.
+    pub(crate) fn has_value(&self, place: usize) -> bool {
+        self.defaults.contains_key(&place) || self.later.contains(&place)
+    }
+
     /// Its number.
     pub(crate) fn id(&self) -> RelationId {
         self.id
+    }
+
+    /// The catalog that it is part of.
+    pub(crate) fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// The places as stored of columns, by their places in the definition.
+    pub(crate) fn stored_places(&self, columns: &[usize]) -> Vec<usize> {
+        let place = |column: &usize| self.order.iter().position(|place| place == column);
+        columns.iter().filter_map(place).collect()
     }
 
     /// Its entry in the catalog.
@@ -126,17 +150,13 @@ impl Target {
         KeyEncoder::new(&self.schema, columns)
     }
 
-    /// Makes rows of values by place in the definition, which have the columns' types. A column
-    /// without values has its default.
-    ///
-    /// # Errors
-    ///
-    /// 23502 for the first row with a NULL where none may be.
-    pub(crate) fn rows(
+    /// Values by place in the definition, which have the columns' types: a column without values
+    /// has its default.
+    pub(crate) fn filled(
         &self,
         values: Vec<Option<ArrayRef>>,
         rows: usize,
-    ) -> Result<RecordBatch, Error> {
+    ) -> Result<Vec<ArrayRef>, Error> {
         let columns = &self.relation().columns;
         let values = values.into_iter().zip(columns).enumerate();
         let values = values.map(|(place, (array, column))| match (array, self.default_of(place)) {
@@ -147,9 +167,27 @@ impl Target {
             }
             (None, None) => Ok(new_null_array(&column.kind.arrow(), rows)),
         });
-        let values = values.collect::<Result<Vec<ArrayRef>, Error>>()?;
+        values.collect()
+    }
+
+    /// Makes rows of values by place in the definition.
+    ///
+    /// # Errors
+    ///
+    /// 23502 for the first row with a NULL where none may be.
+    pub(crate) fn checked(&self, values: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, Error> {
+        let values: Vec<_> = values.into_iter().map(normalize).collect();
         self.check_not_null(&values)?;
         self.batch(self.order.iter().map(|place| Arc::clone(&values[*place])).collect(), rows)
+    }
+
+    /// Both.
+    pub(crate) fn rows(
+        &self,
+        values: Vec<Option<ArrayRef>>,
+        rows: usize,
+    ) -> Result<RecordBatch, Error> {
+        self.checked(self.filled(values, rows)?, rows)
     }
 
     /// A batch of columns as stored.
@@ -157,6 +195,20 @@ impl Target {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| Error::internal(format!("rows do not fit their table: {error}")))
+    }
+
+    /// The first columns of the primary key.
+    pub(super) fn keys_schema(&self, columns: usize) -> SchemaRef {
+        let fields = self.schema.fields().iter().take(columns);
+        let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
+        Arc::new(arrow::datatypes::Schema::new(fields.collect::<Vec<_>>()))
+    }
+
+    /// The columns of rows as stored, in the order of the definition.
+    pub(crate) fn in_definition(&self, rows: &RecordBatch) -> Vec<ArrayRef> {
+        let mut columns: Vec<_> = self.order.iter().zip(rows.columns()).collect();
+        columns.sort_unstable_by_key(|(place, _)| **place);
+        columns.into_iter().map(|(_, column)| Arc::clone(column)).collect()
     }
 
     /// Only the key's columns of rows.
@@ -170,7 +222,9 @@ impl Target {
         let first_null = |array: &ArrayRef| {
             array.logical_nulls().and_then(|nulls| (0..nulls.len()).find(|row| nulls.is_null(*row)))
         };
-        let nulls = columns.iter().zip(values).filter(|(column, _)| column.not_null);
+        let nulls = columns.iter().zip(values).enumerate();
+        let nulls = nulls.filter(|(place, _)| !self.later.contains(place)).map(|(_, pair)| pair);
+        let nulls = nulls.filter(|(column, _)| column.not_null);
         let nulls = nulls.filter_map(|(column, array)| Some((first_null(array)?, column)));
         // Of the first row the first column.
         match nulls.min_by_key(|(row, _)| *row) {

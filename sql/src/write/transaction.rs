@@ -16,8 +16,9 @@ use stillframe_protocol::{
 };
 use uuid::Uuid;
 
+use super::references::{self, Enforced};
 use super::staging::{ExactChanges, Turn};
-use super::{Overlay, Proposal, Target, Write};
+use super::{Overlay, Returned, Target, Write};
 use crate::{Database, Error, Frame, Progress, SqlState};
 
 /// How long to wait before asking again for a step that isn't common yet.
@@ -96,18 +97,21 @@ impl Transaction {
         self.has_reserved || !self.staged.is_empty()
     }
 
-    /// Runs a statement in it; returns how many rows it was about.
+    /// Runs a statement in it.
     ///
     /// In READ COMMITTED what was written after the statement's frame lets it look again under a
     /// newer one. What it has reserved it keeps, so that this comes to an end.
-    pub(crate) async fn run(&mut self, statement: &impl Write) -> Result<u64, Error> {
+    pub(crate) async fn run(&mut self, statement: &impl Write) -> Result<Outcome, Error> {
         let mut at_least = Step(0);
         loop {
             let frame = self.frame(at_least).await?;
             let mut proposal = statement.propose(&frame).await?;
             let entries = std::mem::take(&mut proposal.entries);
+            let given = std::mem::take(&mut proposal.given);
+            let rows = proposal.rows;
             if entries.is_empty() {
-                return Ok(proposal.rows);
+                let returned = statement.answer(&frame, given).await?;
+                return Ok(Outcome { rows, returned });
             }
             // What the frame shows counts only if nothing was written since, but it can be looked
             // up meanwhile.
@@ -116,13 +120,24 @@ impl Transaction {
             match reservation? {
                 Reservation::Granted => {
                     verdict?;
-                    let Proposal { changes, target, rows, .. } = proposal;
-                    // Its changes would be copied if it were still there.
-                    drop(frame);
-                    if let (Some(changes), Some(target)) = (changes, target) {
-                        self.overlay.add(&target, vec![changes])?;
+                    let writes = proposal.writes;
+                    if !references::concerns(&writes) {
+                        let returned = statement.answer(&frame, given).await?;
+                        // Its changes would be copied if it were still there.
+                        drop(frame);
+                        for write in writes {
+                            self.keep(&write.target, write.changes.into_iter().collect())?;
+                        }
+                        return Ok(Outcome { rows, returned });
                     }
-                    return Ok(rows);
+                    match self.enforce(&frame, statement.settings(), writes).await? {
+                        Enforced::Changed(step) => at_least = step,
+                        Enforced::Kept(overlay) => {
+                            let returned = statement.answer(&frame, given).await?;
+                            self.overlay = overlay;
+                            return Ok(Outcome { rows, returned });
+                        }
+                    }
                 }
                 Reservation::Changed(step) if self.is_repeatable => {
                     // As in PostgreSQL, a key that somebody else has added since is a duplicate.
@@ -252,6 +267,15 @@ impl Transaction {
             }
         }
     }
+}
+
+/// What a statement has come to.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    /// How many rows it was about.
+    pub(crate) rows: u64,
+    /// What it answers of them.
+    pub(crate) returned: Option<Returned>,
 }
 
 /// What a REPEATABLE READ transaction is told about what others have changed.

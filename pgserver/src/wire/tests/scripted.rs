@@ -103,6 +103,7 @@ impl Scripted {
             step: Some(Step(7)),
             batches: batches.boxed(),
             tag: "SELECT",
+            affected: None,
         })
     }
 }
