@@ -15,6 +15,7 @@ use crate::Type;
 use crate::functions::row::{arrays, shaped};
 use crate::functions::typed::{Settled, Typed};
 
+pub(super) use code::hexadecimal;
 pub(super) use part::{OVERLAY, POSITION, SUBSTRING};
 
 /// All of them.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, BinaryBuilder, Int32Array, StringBuilder};
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use arrow::error::ArrowError;
-use datafusion::common::Result;
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs};
 
 use super::bytes_at;
+use crate::functions::cast;
 use crate::functions::row::{arrays, raise, raise_error, shaped};
 use crate::functions::typed::{Settled, Typed, is_integer, is_text};
 use crate::text::bytea;
@@ -121,6 +123,12 @@ pub(super) static DEFINITIONS: &[Typed] = &[
         },
     },
 ];
+
+/// The bytes in hexadecimal, which compare as they do.
+pub(in crate::functions) fn hexadecimal(bytes: Expr) -> Expr {
+    let format = cast::settled(ScalarValue::Utf8(Some("hex".to_owned())), &Type::Text);
+    Expr::ScalarFunction(ScalarFunction::new_udf(DEFINITIONS[0].udf(), vec![bytes, format]))
+}
 
 fn at(kinds: &[Type], place: Type) -> Option<Settled> {
     match kinds {

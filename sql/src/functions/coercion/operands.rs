@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
     Operator, Projection, ScalarUDF, Union, WindowFrameBound, WindowFrameUnits,
 };
 
+use crate::functions::bytea;
 use crate::functions::cast::numeric_for;
 use crate::functions::coercion::casts::Casts;
 use crate::functions::coercion::{alike, is_untyped, is_untyped_parameter};
@@ -467,6 +468,11 @@ impl Operands<'_> {
                     return Err(Error::unsupported("RANGE with an offset over an interval").into());
                 }
                 sort.expr = alike::key(std::mem::take(&mut sort.expr), self.schema)?;
+            }
+            // DataFusion orders RANGE frames by texts, but not by bytes.
+            if is_range && sort.expr.get_type(self.schema)? == DataType::Binary {
+                let bytes = std::mem::take(&mut sort.expr);
+                sort.expr = bytea::hexadecimal(bytes);
             }
         }
         for expr in &mut params.partition_by {

@@ -4,7 +4,10 @@ use super::{Json, number};
 use crate::{Error, SqlState};
 
 /// How deep arrays and objects may nest.
-const DEPTH_MAX: usize = 1000;
+const DEPTH_MAX: usize = 256;
+/// What must be free on the stack for another level, and what is made of it where less is.
+const FREE_BYTES: usize = 128 << 10;
+const STACK_BYTES: usize = 1 << 20;
 
 /// How much is asked of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +102,7 @@ impl Parser<'_> {
             let message = format!("a JSON value of more than {DEPTH_MAX} levels");
             return Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message));
         }
-        let value = read(self)?;
+        let value = stacker::maybe_grow(FREE_BYTES, STACK_BYTES, || read(self))?;
         self.depth -= 1;
         Ok(value)
     }
