@@ -15,18 +15,19 @@ use crate::{EngineError, Functions};
 ///
 /// # Errors
 ///
-/// [`HostError::Invalid`] says what is wrong with the program.
+/// [`HostError::Unsupported`] and [`HostError::Invalid`] say what is wrong with the program.
 pub fn check(program: &Arc<Program>, functions: &Functions) -> Result<(), HostError> {
     let (program, functions) = (Arc::clone(program), functions.clone());
     let build = move || -> Result<(), EngineError> {
-        let build = move |circuit: &mut _| Ok(construct(circuit, &program, &functions)?);
-        let (handle, circuit) = Runtime::init_circuit(1, build)?;
-        drop((circuit, handle));
-        Ok(())
+        // What is wrong comes out beside the circuit: dbsp would make text of it.
+        let build = move |circuit: &mut _| Ok(construct(circuit, &program, &functions).map(drop));
+        let (handle, built) = Runtime::init_circuit(1, build)?;
+        drop(handle);
+        built
     };
     // dbsp must not be dropped inside of tokio, where the caller may be.
     match thread::spawn(build).join() {
-        Ok(built) => built.map_err(|error| HostError::Invalid(error.to_string())),
+        Ok(built) => built.map_err(HostError::from),
         Err(_) => Err(HostError::Invalid("the program breaks whoever builds it".to_owned())),
     }
 }

@@ -15,6 +15,7 @@ mod join;
 mod keep;
 mod linear;
 mod output;
+mod partition;
 mod publish;
 mod relation;
 mod source;

@@ -5,6 +5,7 @@
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+use stillframe_protocol::HostError;
 use thiserror::Error;
 
 /// Why the engine can't do what it was asked.
@@ -37,4 +38,15 @@ pub enum EngineError {
     /// DataFusion can't build an expression.
     #[error(transparent)]
     DataFusion(#[from] DataFusionError),
+}
+
+impl From<EngineError> for HostError {
+    fn from(error: EngineError) -> Self {
+        if let EngineError::DataFusion(cause) = &error
+            && let DataFusionError::NotImplemented(what) = cause.find_root()
+        {
+            return Self::Unsupported(format!("not supported in a materialized view: {what}"));
+        }
+        Self::Invalid(error.to_string())
+    }
 }

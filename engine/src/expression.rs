@@ -14,8 +14,8 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, IntervalMonthDayNano, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
-use datafusion::logical_expr::Operator;
 use datafusion::logical_expr::registry::FunctionRegistry;
+use datafusion::logical_expr::{AggregateUDF, Operator, WindowUDF};
 use datafusion::physical_expr::expressions::{
     self as physical, BinaryExpr, CaseExpr, CastExpr, Column, IsNotNullExpr, IsNullExpr, LikeExpr,
     NegativeExpr, NotExpr, TryCastExpr,
@@ -31,7 +31,7 @@ use arithmetic::Arithmetic;
 
 type Physical = Arc<dyn PhysicalExpr>;
 
-/// The scalar functions that expressions may call, and the settings they see.
+/// The functions that plans may call, and the settings they see.
 #[derive(Clone)]
 pub struct Functions {
     registry: Arc<dyn FunctionRegistry + Send + Sync>,
@@ -42,6 +42,18 @@ impl Functions {
     /// Functions with DataFusion's default settings.
     pub fn new(registry: Arc<dyn FunctionRegistry + Send + Sync>) -> Self {
         Self { registry, options: Arc::default() }
+    }
+
+    /// The aggregate function of this name.
+    pub(crate) fn aggregate(&self, name: &str) -> Result<Arc<AggregateUDF>, EngineError> {
+        let missing = |_| EngineError::InvalidPlan(format!("no aggregate function {name}"));
+        self.registry.udaf(name).map_err(missing)
+    }
+
+    /// The window function of this name.
+    pub(crate) fn window(&self, name: &str) -> Result<Arc<WindowUDF>, EngineError> {
+        let missing = |_| EngineError::InvalidPlan(format!("no window function {name}"));
+        self.registry.udwf(name).map_err(missing)
     }
 }
 

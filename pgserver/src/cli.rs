@@ -3,6 +3,7 @@
 mod certificates;
 mod config;
 mod coordinator;
+mod demo;
 mod host;
 mod listen;
 
@@ -16,12 +17,15 @@ use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 use stillframe::{CertificatesError, Database, EngineError, Options, SecurityError};
 use thiserror::Error;
+use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use listen::{listen, local_address, must_be_loopback};
 
 /// Where Postgres clients are served unless something else is said.
 const PG_LISTEN: &str = "127.0.0.1:5433";
+/// Where the demo's page is served unless something else is said.
+const HTTP_LISTEN: &str = "127.0.0.1:5480";
 
 /// A SQL server whose materialized views are always up to date.
 #[derive(Debug, Parser)]
@@ -49,6 +53,8 @@ enum Command {
     Coordinator(coordinator::Coordinate),
     /// Run one host of a cluster.
     Host(host::RunHost),
+    /// Run everything in one process, with auctions that go on and views over them.
+    Demo(demo::Demo),
     /// Check a file of options, and tell all that is wrong with it.
     CheckConfig(config::CheckConfig),
     /// Make certificates for a test cluster.
@@ -73,6 +79,9 @@ pub struct Serve {
     /// Where Postgres clients are served; port 0 is any that is free.
     #[arg(long, default_value = PG_LISTEN, value_name = "ADDRESS")]
     pg_listen: String,
+    /// Where a page about the cluster is served, and /metrics for Prometheus [default: nowhere].
+    #[arg(long, value_name = "ADDRESS")]
+    http_listen: Option<String>,
     /// Write the addresses to this file, as JSON, once everything is ready.
     #[arg(long, value_name = "F")]
     ready_file: Option<PathBuf>,
@@ -92,6 +101,7 @@ impl Arguments {
             Some(Command::Serve(_)) | None => "serve",
             Some(Command::Coordinator(_)) => "coordinator",
             Some(Command::Host(_)) => "host",
+            Some(Command::Demo(_)) => "demo",
             Some(Command::CheckConfig(_) | Command::MakeCerts(_)) => return Ok(arguments),
         };
         let line = config::with_file(given, command, file)?;
@@ -108,6 +118,7 @@ impl Arguments {
             Some(Command::Serve(serve)) => serve.run().await,
             Some(Command::Coordinator(coordinate)) => coordinate.run().await,
             Some(Command::Host(host)) => host.run().await,
+            Some(Command::Demo(demo)) => demo.run().await,
             Some(Command::CheckConfig(check)) => check.run(),
             Some(Command::MakeCerts(make)) => make.run(),
             None => self.serve.run().await,
@@ -120,6 +131,7 @@ impl Arguments {
             Some(Command::Serve(serve)) => serve.checks(),
             Some(Command::Coordinator(coordinate)) => coordinate.checks(),
             Some(Command::Host(host)) => host.checks(),
+            Some(Command::Demo(demo)) => demo.checks(),
             Some(Command::CheckConfig(_) | Command::MakeCerts(_)) => vec![],
             None => self.serve.checks(),
         };
@@ -172,6 +184,12 @@ pub enum ServeError {
     /// What it kept in memory is lost.
     #[error("the engine has failed: {0}")]
     EngineFailed(String),
+    /// The page can't be served.
+    #[error("cannot serve the page: {0}")]
+    Page(#[source] io::Error),
+    /// The demo's own statements fail.
+    #[error("the demo has failed: {0}")]
+    Demo(#[source] stillframe::Error),
     /// The coordinator doesn't want this host.
     #[error("the coordinator has refused this host: {0}")]
     Refused(String),
@@ -193,6 +211,9 @@ pub enum ServeError {
 #[derive(Serialize)]
 struct Ready {
     pg: SocketAddr,
+    /// Where the page is, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http: Option<SocketAddr>,
     /// Where hosts register, if they are processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     hosts: Option<SocketAddr>,
@@ -204,7 +225,8 @@ impl Serve {
             Some(directory) => Err(ServeError::NotDurable(directory.clone())),
             None => Ok(()),
         };
-        vec![durable, must_be_loopback(&self.pg_listen)]
+        let page = self.http_listen.as_deref().map_or(Ok(()), must_be_loopback);
+        vec![durable, must_be_loopback(&self.pg_listen), page]
     }
 
     /// Serves until a signal comes, or until the engine has failed: it keeps nothing that it could
@@ -213,6 +235,7 @@ impl Serve {
         let stop = signals().map_err(ServeError::Signals)?;
         let listener = listen(&self.pg_listen).await?;
         let address = local_address(&listener)?;
+        let (page, http) = listen_for_page(self.http_listen.as_deref()).await?;
         let defaults = Options::default();
         let options = Options {
             hosts: self.hosts,
@@ -222,12 +245,21 @@ impl Serve {
         tracing::info!(hosts = options.hosts, workers = options.workers, "starting");
         let database = Database::open(options).await?;
         if let Some(file) = &self.ready_file {
-            write_ready(file, &Ready { pg: address, hosts: None })
+            write_ready(file, &Ready { pg: address, http, hosts: None })
                 .map_err(|error| ServeError::ReadyFile(file.clone(), error))?;
         }
         announce(address);
         let (stop, failure) = stop_or_failure(stop, database.failure());
-        database.serve(listener, stop).await;
+        let page = async {
+            match page {
+                Some(page) => database.serve_page(page).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = database.serve(listener, stop) => {}
+            ended = page => ended.map_err(ServeError::Page)?,
+        }
         tracing::info!("stopping");
         database.close().await;
         match failure.await {
@@ -236,6 +268,16 @@ impl Serve {
             Err(_) => Ok(()),
         }
     }
+}
+
+/// Listens for those who want the page, if there is to be one.
+async fn listen_for_page(
+    address: Option<&str>,
+) -> Result<(Option<TcpListener>, Option<SocketAddr>), ServeError> {
+    let Some(address) = address else { return Ok((None, None)) };
+    let listener = listen(address).await?;
+    let address = local_address(&listener)?;
+    Ok((Some(listener), Some(address)))
 }
 
 /// Ends when either does; a failure is told to the receiver.

@@ -1,5 +1,6 @@
 //! A whole cluster in this process: hosts, the coordinator over them, and SQL in front.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use stillframe_protocol::{Coordinator, CoordinatorError, Host, HostError};
 use stillframe_sql::{self as sql, Error, Frame, Response, Session};
 use tokio::net::TcpListener;
 
-use crate::{Options, server};
+use crate::{Options, page, server};
 
 /// The user whose name statements run under when no client has told one.
 const USER: &str = "stillframe";
@@ -121,6 +122,15 @@ impl Database {
         server::serve(listener, Arc::clone(&self.front), stop).await;
     }
 
+    /// Serves a page about the cluster, and `/metrics` for Prometheus, for as long as this is polled.
+    ///
+    /// # Errors
+    ///
+    /// If the listener fails.
+    pub async fn serve_page(&self, listener: TcpListener) -> io::Result<()> {
+        page::serve(listener, Arc::clone(&self.front)).await
+    }
+
     /// Ends when the engine has failed, and tells why. Nothing can be done with the database then.
     pub fn failure(&self) -> impl Future<Output = String> + Send + use<> {
         let coordinator = Arc::clone(&self.coordinator);
@@ -154,8 +164,7 @@ pub(crate) fn front(
     let explained = functions.clone();
     front.check_with(Arc::new(move |program| engine::check(program, &functions)));
     front.explain_with(Box::new(move |plan, program| {
-        engine::explain(plan, program, &explained)
-            .map_err(|error| HostError::Invalid(error.to_string()))
+        engine::explain(plan, program, &explained).map_err(HostError::from)
     }));
     front
 }

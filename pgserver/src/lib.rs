@@ -7,13 +7,17 @@
 //! parts of one whose hosts are processes.
 
 mod database;
+mod demo;
 mod options;
+mod page;
 mod processes;
 mod server;
+mod table;
 mod wire;
 
 pub use database::Database;
 pub use datafusion;
+pub use demo::{DEMO_SCHEMA, stream};
 pub use options::Options;
 pub use processes::{Cluster, ClusterOptions, HostListeners, HostProcess, HostProcessOptions};
 pub use server::serve;

@@ -216,6 +216,7 @@ impl From<HostError> for Error {
             HostError::FrameGone(_) | HostError::WrongEpoch { .. } => {
                 SqlState::SERIALIZATION_FAILURE
             }
+            HostError::Unsupported(_) => SqlState::FEATURE_NOT_SUPPORTED,
             HostError::UnknownRelation(_) | HostError::Invalid(_) => SqlState::INTERNAL_ERROR,
             HostError::Failed(_) => SqlState::CRASH_SHUTDOWN,
             HostError::Unreachable(_) => SqlState::CANNOT_CONNECT_NOW,

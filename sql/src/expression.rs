@@ -151,10 +151,19 @@ fn call(function: &ScalarFunction, expr: &Expr, schema: &DFSchema) -> Converted<
 /// Converts a constant.
 pub(crate) fn literal(value: &ScalarValue) -> Converted<Literal> {
     if value.is_null() {
-        return Ok(Literal::Null(value.data_type()));
+        return Ok(Literal::Null(signed(value.data_type())));
     }
     Ok(match value {
         ScalarValue::Boolean(Some(value)) => Literal::Boolean(*value),
+        // What DataFusion counts unsigned is stored signed.
+        ScalarValue::Int8(Some(value)) => Literal::Int16(i16::from(*value)),
+        ScalarValue::UInt8(Some(value)) => Literal::Int16(i16::from(*value)),
+        ScalarValue::UInt16(Some(value)) => Literal::Int32(i32::from(*value)),
+        ScalarValue::UInt32(Some(value)) => Literal::Int64(i64::from(*value)),
+        ScalarValue::UInt64(Some(value)) => match i64::try_from(*value) {
+            Ok(value) => Literal::Int64(value),
+            Err(_) => return cannot(format!("the constant {value}")),
+        },
         ScalarValue::Int16(Some(value)) => Literal::Int16(*value),
         ScalarValue::Int32(Some(value)) => Literal::Int32(*value),
         ScalarValue::Int64(Some(value)) => Literal::Int64(*value),
@@ -183,6 +192,16 @@ pub(crate) fn literal(value: &ScalarValue) -> Converted<Literal> {
         }
         other => return cannot(format!("a constant of type {}", other.data_type())),
     })
+}
+
+/// The type in which a number is stored that DataFusion counts unsigned.
+fn signed(data_type: DataType) -> DataType {
+    match data_type {
+        DataType::Int8 | DataType::UInt8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt32 | DataType::UInt64 => DataType::Int64,
+        other => other,
+    }
 }
 
 fn binary(operator: Operator) -> Converted<BinaryOperator> {

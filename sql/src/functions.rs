@@ -31,6 +31,7 @@ mod string;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod ties;
 mod typed;
 mod uuid;
 
@@ -41,8 +42,9 @@ use datafusion::common::{Column, Result};
 use datafusion::execution::registry::{FunctionRegistry, MemoryFunctionRegistry};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
+use datafusion::functions_aggregate::variance::var_samp_udaf;
 use datafusion::logical_expr::expr::{FieldMetadata, ScalarFunction};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
+use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 
@@ -96,6 +98,13 @@ fn typed_definitions() -> impl Iterator<Item = &'static Typed> {
         .chain([&string::PADDED])
 }
 
+/// Our aggregate functions.
+fn aggregates() -> Vec<Arc<AggregateUDF>> {
+    let every = bool_and_udaf().as_ref().clone().with_aliases(["every"]);
+    let variance = var_samp_udaf().as_ref().clone().with_aliases(["variance"]);
+    aggregate::functions().into_iter().chain([every, variance].map(Arc::new)).collect()
+}
+
 /// DataFusion's functions of these names mean something else in PostgreSQL.
 const DIFFERENT: &[&str] = &[
     "to_char",
@@ -127,6 +136,13 @@ pub fn functions() -> Arc<dyn FunctionRegistry + Send + Sync> {
         for function in kept.chain(scalars()) {
             registry.register_udf(function).expect("a registry in memory takes every function");
         }
+        let standard = datafusion::functions_aggregate::all_default_aggregate_functions();
+        for function in standard.into_iter().chain(aggregates()) {
+            registry.register_udaf(function).expect("a registry in memory takes every function");
+        }
+        for function in datafusion::functions_window::all_default_window_functions() {
+            registry.register_udwf(function).expect("a registry in memory takes every function");
+        }
         Arc::new(registry)
     });
     Arc::clone(&*REGISTRY) as Arc<dyn FunctionRegistry + Send + Sync>
@@ -135,6 +151,7 @@ pub fn functions() -> Arc<dyn FunctionRegistry + Send + Sync> {
 /// Makes a session plan SQL as PostgreSQL would. The builder must have DataFusion's defaults.
 pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
+        Arc::new(ties::Ties),
         Arc::new(correlation::Correlation),
         Arc::new(ResolveGroupingFunction::new()),
         Arc::new(coercion::Coercion),
@@ -147,10 +164,7 @@ pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder 
     builder.scalar_functions().get_or_insert_default().extend(scalars());
     builder.scalar_functions().get_or_insert_default().extend(marker::functions());
     builder.scalar_functions().get_or_insert_default().push(uuid::random());
-    let aggregates = builder.aggregate_functions().get_or_insert_default();
-    aggregates.extend(aggregate::functions());
-    let every = bool_and_udaf().as_ref().clone().with_aliases(["every"]);
-    aggregates.push(Arc::new(every));
+    builder.aggregate_functions().get_or_insert_default().extend(aggregates());
     builder.with_analyzer_rules(rules).with_type_planner(Arc::new(Types))
 }
 

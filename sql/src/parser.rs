@@ -18,7 +18,8 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 pub(crate) use source::Source;
 pub(crate) use utility::{
-    Explain, ExplainSubject, IsolationLevel, SavepointAction, TransactionModes, Utility,
+    Direction, Discard, Explain, ExplainSubject, IsolationLevel, SavepointAction, TransactionModes,
+    Utility,
 };
 
 use crate::session::Notice;
@@ -73,7 +74,7 @@ fn parse_one(source: &Arc<Source>, tokens: &[TokenWithSpan]) -> Result<Statement
     Ok(Statement { tree, source: Arc::clone(source), notices })
 }
 
-fn parse_tree(source: &Source, tokens: Vec<TokenWithSpan>) -> Result<Tree, Error> {
+fn parse_tree(source: &Arc<Source>, tokens: Vec<TokenWithSpan>) -> Result<Tree, Error> {
     Ok(match utility::parse(source, &tokens)? {
         Some(utility) => Tree::Utility(utility),
         None => Tree::Sql(Box::new(parse_tokens(source, tokens)?)),

@@ -18,7 +18,7 @@ mod set_operation;
 use std::collections::BTreeSet;
 
 use datafusion::sql::sqlparser::ast::{
-    self, Cte, Expr, LimitClause, Offset, OffsetRows, OrderBy, OrderByKind, Query, SetExpr,
+    self, Cte, Expr, Fetch, LimitClause, Offset, OffsetRows, OrderBy, OrderByKind, Query, SetExpr,
     SetOperator, TableAlias, Value, With,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
@@ -328,8 +328,11 @@ impl Resolver<'_> {
 
     fn limit(&mut self, query: &mut Query, parent: Option<&Scope<'_>>) -> Result<(), Error> {
         if let Some(fetch) = query.fetch.take() {
-            if fetch.with_ties || fetch.percent {
-                return Err(Error::unsupported("FETCH FIRST ... WITH TIES"));
+            if fetch.percent {
+                return Err(Error::unsupported("FETCH FIRST ... PERCENT"));
+            }
+            if fetch.with_ties {
+                return self.limit_with_ties(query, fetch, parent);
             }
             let limit = Some(fetch.quantity.unwrap_or_else(|| number(1)));
             match &mut query.limit_clause {
@@ -360,6 +363,27 @@ impl Resolver<'_> {
             Some(_) => Err(Error::new(SqlState::SYNTAX_ERROR, "LIMIT #,# syntax is not supported")
                 .with_hint("Use separate LIMIT and OFFSET clauses.")),
         }
+    }
+
+    /// FETCH FIRST ... WITH TIES stays what it is: no LIMIT says it.
+    fn limit_with_ties(
+        &mut self,
+        query: &mut Query,
+        mut fetch: Fetch,
+        parent: Option<&Scope<'_>>,
+    ) -> Result<(), Error> {
+        let refused = |message: &str| Err(Error::new(SqlState::SYNTAX_ERROR, message));
+        if query.order_by.is_none() {
+            return refused("WITH TIES cannot be specified without ORDER BY clause");
+        }
+        if let Some(LimitClause::LimitOffset { limit: Some(_), .. }) = &query.limit_clause {
+            return refused("multiple LIMIT clauses not allowed");
+        }
+        let mut quantity = fetch.quantity.take().unwrap_or_else(|| number(1));
+        self.expression(&mut quantity, &Scope::empty(parent), Place::Limit)?;
+        self.limit(query, parent)?;
+        query.fetch = Some(Fetch { quantity: Some(quantity), ..fetch });
+        Ok(())
     }
 }
 

@@ -1,8 +1,10 @@
 //! One client's session: settings, the state of its transaction, and the dispatch of statements.
 
 mod answer;
+mod cursor;
 mod ending;
 mod explain;
+mod prepared;
 mod savepoint;
 #[cfg(test)]
 mod tests;
@@ -15,10 +17,12 @@ use std::time::Duration;
 use datafusion::sql::sqlparser::ast;
 
 pub use answer::{Notice, OutputColumn, Parameter, Prepared, Response, Rows, TransactionStatus};
+use cursor::Cursors;
+use prepared::Kept;
 use transaction::Transaction;
 
 use crate::dml::Arguments;
-use crate::parser::{self, Statement, Tree, Utility};
+use crate::parser::{self, Discard, Statement, Tree, Utility};
 use crate::query::{QueryContext, classify};
 use crate::settings::Settings;
 use crate::{
@@ -32,6 +36,8 @@ pub struct Session {
     transaction: Transaction,
     /// Whether statements are part of a request that ends them together.
     is_in_request: bool,
+    kept: Kept,
+    cursors: Cursors,
     notices: Vec<Notice>,
     progress: Progress,
 }
@@ -44,6 +50,8 @@ impl Session {
             settings: Settings::new(user),
             transaction: Transaction::Idle,
             is_in_request: false,
+            kept: Kept::default(),
+            cursors: Cursors::default(),
             notices: vec![],
             progress: Progress::default(),
         }
@@ -98,6 +106,9 @@ impl Session {
     pub fn fail(&mut self) {
         self.is_in_request = false;
         self.transaction.fail(&mut self.settings);
+        if self.transaction.is_idle() {
+            self.cursors.end();
+        }
     }
 
     /// Reads the values of a statement's parameters: 22P02 or its like for one that can't be read.
@@ -142,7 +153,7 @@ impl Session {
     ) -> Result<Prepared, Error> {
         self.transaction.admit(&statement.tree)?;
         let (parameters, columns) = match &statement.tree {
-            Tree::Utility(utility) => (vec![], utility_columns(utility)),
+            Tree::Utility(utility) => (vec![], self.utility_columns(utility)?),
             Tree::Sql(tree) => match tree.as_ref() {
                 ast::Statement::Query(query) if !is_write(query) => {
                     let mut context = self.context().await?;
@@ -290,9 +301,48 @@ impl Session {
                 self.assign(false, name, None)?;
                 "RESET"
             }
-            Utility::ResetAll { tag } => {
+            Utility::ResetAll => {
                 self.settings.reset();
-                tag
+                "RESET"
+            }
+            Utility::Discard(what) => {
+                self.discard(*what)?;
+                what.tag()
+            }
+            Utility::Prepare { name, types, statement } => {
+                self.prepare_as(name, types, statement).await?;
+                "PREPARE"
+            }
+            Utility::Execute { name, arguments } => {
+                return self.execute_kept(name, arguments).await;
+            }
+            Utility::Deallocate { name: Some(name) } => {
+                self.kept(name)?;
+                self.forget(name);
+                "DEALLOCATE"
+            }
+            Utility::Deallocate { name: None } => {
+                self.kept.clear();
+                "DEALLOCATE ALL"
+            }
+            Utility::Declare { name, scroll, hold, query } => {
+                self.declare_cursor(name, *scroll, *hold, query).await?;
+                "DECLARE CURSOR"
+            }
+            Utility::Fetch { name, direction, moves: false } => {
+                return Ok(Response::Rows(self.fetch(name, *direction).await?));
+            }
+            Utility::Fetch { name, direction, moves: true } => {
+                let rows = self.move_cursor(name, *direction).await?;
+                return Ok(Response::Complete { tag: format!("MOVE {rows}") });
+            }
+            Utility::CloseCursor { name: Some(name) } => {
+                self.close_cursor(name)?;
+                "CLOSE CURSOR"
+            }
+            Utility::CloseCursor { name: None } => {
+                self.cursors.clear();
+                "CLOSE CURSOR ALL"
             }
             Utility::Begin { modes, tag } => {
                 self.begin(*modes)?;
@@ -339,6 +389,33 @@ impl Session {
             }
         };
         Ok(Response::Complete { tag: tag.to_owned() })
+    }
+
+    fn utility_columns(&self, utility: &Utility) -> Result<Option<Vec<OutputColumn>>, Error> {
+        Ok(match utility {
+            Utility::Show { name } => {
+                Some(vec![OutputColumn::new(Settings::canonical(name), Type::Text)])
+            }
+            Utility::ShowAll => Some(show_all_columns()),
+            Utility::Explain(_) => Some(explain::columns()),
+            Utility::Execute { name, .. } => self.kept_columns(name)?,
+            Utility::Fetch { name, moves: false, .. } => Some(self.cursor_columns(name)?),
+            _ => None,
+        })
+    }
+
+    /// Forgets what DISCARD says.
+    fn discard(&mut self, what: Discard) -> Result<(), Error> {
+        if what == Discard::All {
+            if !self.transaction.is_idle() {
+                let message = "DISCARD ALL cannot run inside a transaction block";
+                return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+            }
+            self.settings.reset();
+            self.kept.clear();
+            self.cursors.clear();
+        }
+        Ok(())
     }
 
     /// There is nothing to refresh: the view is what its query gives, at every step.
@@ -391,17 +468,6 @@ fn same_types(expected: &[OutputColumn], found: &[OutputColumn]) -> bool {
         columns.iter().map(|column| (column.name.clone(), column.kind.clone())).collect()
     };
     types(expected) == types(found)
-}
-
-fn utility_columns(utility: &Utility) -> Option<Vec<OutputColumn>> {
-    match utility {
-        Utility::Show { name } => {
-            Some(vec![OutputColumn::new(Settings::canonical(name), Type::Text)])
-        }
-        Utility::ShowAll => Some(show_all_columns()),
-        Utility::Explain(_) => Some(explain::columns()),
-        _ => None,
-    }
 }
 
 fn show_all_columns() -> Vec<OutputColumn> {

@@ -8,9 +8,13 @@ mod aggregate;
 mod build;
 mod display;
 mod join;
+mod limit;
+mod operand;
 mod optimize;
 #[cfg(test)]
 mod tests;
+mod topk;
+mod window;
 
 use std::sync::Arc;
 
@@ -64,10 +68,11 @@ fn with_types(plan: Arc<Plan>, types: &[Type]) -> Arc<Plan> {
 fn plan(query: &LogicalPlan) -> Result<Arc<Plan>, Error> {
     match query {
         LogicalPlan::TableScan(scan) => table_scan(scan),
-        LogicalPlan::Projection(projection) => self::projection(projection),
+        LogicalPlan::Projection(projection) => projected(projection, plan(&projection.input)?),
         LogicalPlan::Filter(filter) => {
             let input = plan(&filter.input)?;
             let predicate = convert(&filter.predicate, filter.input.schema())?;
+            let input = topk::cut(input, &predicate);
             Ok(Arc::new(Plan::Filter { input, predicate }))
         }
         LogicalPlan::SubqueryAlias(alias) => plan(&alias.input),
@@ -101,8 +106,9 @@ fn plan(query: &LogicalPlan) -> Result<Arc<Plan>, Error> {
         }
         // Without LIMIT the order of a relation's rows means nothing.
         LogicalPlan::Sort(sort) if sort.fetch.is_none() => plan(&sort.input),
-        LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => Err(refused("LIMIT or OFFSET")),
-        LogicalPlan::Window(_) => Err(refused("a window function")),
+        LogicalPlan::Sort(_) => Err(refused("LIMIT or OFFSET")),
+        LogicalPlan::Limit(limit) => limit::limit(limit),
+        LogicalPlan::Window(window) => window::window(window),
         LogicalPlan::RecursiveQuery(_) => Err(refused("WITH RECURSIVE")),
         LogicalPlan::Unnest(_) => Err(refused("unnest")),
         other => Err(refused(other.display())),
@@ -150,8 +156,8 @@ fn unqualified(filter: &Expr) -> Expr {
     datafusion::logical_expr::expr_rewriter::unnormalize_col(filter.clone())
 }
 
-fn projection(projection: &Projection) -> Result<Arc<Plan>, Error> {
-    let input = plan(&projection.input)?;
+/// The columns that a projection computes of its input.
+fn projected(projection: &Projection, input: Arc<Plan>) -> Result<Arc<Plan>, Error> {
     let columns = projection.expr.iter().zip(projection.schema.fields()).map(|(expr, field)| {
         let expression = convert(expr, projection.input.schema())?;
         build::Column::checked(field.name(), expression, field.data_type())

@@ -2,7 +2,8 @@
 //! answer, never a wrong one.
 
 use std::fs;
-use std::net::TcpListener;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, pin_mut};
@@ -268,6 +269,57 @@ fn usage(process: &Process) -> (usize, usize) {
         fs::read_dir(folder).expect("it runs").count()
     };
     (count("fd"), count("task"))
+}
+
+/// The demo's views are of one step with its tables, its page and metrics tell of them, and it ends
+/// when it is told to.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_shows_what_happens() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let ready = folder.path().join("ready");
+    let demo = Process::start(&[
+        "demo".to_owned(),
+        "--workers=1".to_owned(),
+        "--pg-listen=127.0.0.1:0".to_owned(),
+        "--http-listen=127.0.0.1:0".to_owned(),
+        format!("--ready-file={}", ready.display()),
+    ]);
+    let told = poll(PATIENCE, || serde_json::from_slice(&fs::read(&ready).ok()?).ok());
+    let told: serde_json::Value = told.unwrap_or_else(|| panic!("{}", demo.stderr()));
+    let address = |name: &str| -> SocketAddr {
+        told[name].as_str().expect("an address").parse().expect("one")
+    };
+    let client = Client::connect(address("pg")).await.expect("a session");
+    let sql = "SELECT (SELECT sum(bids) FROM channels) = (SELECT count(*) FROM bid)";
+    eventually("bids", || async {
+        match client.number("SELECT count(*) FROM bid").await {
+            count if count > 100 => Ok(()),
+            count => Err(count.to_string()),
+        }
+    })
+    .await;
+    for _ in 0..20 {
+        assert_eq!(client.rows(sql).await, ["t"]);
+    }
+    let page = get(address("http"), "/");
+    for part in ["200 OK", "Views and tables", "<td>categories</td>", "Newest steps"] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
+    let metrics = get(address("http"), "/metrics");
+    let step = metrics.lines().find_map(|line| line.strip_prefix("stillframe_step "));
+    let step: u64 = step.expect("a step").parse().expect("a number");
+    assert!(step > 0 && metrics.contains("stillframe_relation_entries{schema=\"public\""));
+    assert!(get(address("http"), "/nowhere").contains("404"));
+    demo.stop().unwrap_or_else(|error| panic!("{error}"));
+}
+
+fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("a page");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
 }
 
 #[test]

@@ -79,6 +79,9 @@ pub enum HostError {
     /// A row makes an expression fail; the user's doing.
     #[error("{0}")]
     Row(RowError),
+    /// The engine doesn't know how to do it; the user's doing.
+    #[error("{0}")]
+    Unsupported(String),
     /// The request makes no sense: our bug.
     #[error("{0}")]
     Invalid(String),

@@ -39,6 +39,7 @@ mod command;
 mod expression;
 mod host;
 mod identifiers;
+mod partition;
 mod plan;
 mod registration;
 mod scan;
@@ -54,6 +55,10 @@ pub use host::{Host, HostError, RelationStatistics, RowError, Statistics};
 pub use identifiers::{
     CatalogVersion, CommandNumber, Epoch, FrameId, Generation, HostId, Incarnation, LeaseId,
     RelationId, Shard, Step, TransactionId,
+};
+pub use partition::{
+    AggregateCall, Computation, Frame, FrameBound, FrameUnits, Limit, SortKey, WindowCall,
+    WindowFunction,
 };
 pub use plan::{Aggregate, AggregateFunction, Fingerprint, Plan, Program, Table, View};
 pub use registration::{Registration, Standing};

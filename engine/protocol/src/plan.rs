@@ -10,7 +10,7 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{Expression, Literal, RelationId};
+use crate::{Computation, Expression, Literal, RelationId};
 
 /// Everything that one circuit computes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,6 +111,17 @@ pub enum Plan {
         /// The columns that come out.
         schema: SchemaRef,
     },
+    /// What is computed of each partition as a whole. A change of a partition computes it anew.
+    Partition {
+        /// Where rows come from.
+        input: Arc<Plan>,
+        /// The input's columns whose values make a partition; NULLs are equal.
+        keys: Vec<usize>,
+        /// What its rows come to.
+        computation: Computation,
+        /// The columns that come out.
+        schema: SchemaRef,
+    },
     /// Each distinct row once; NULLs are equal.
     Distinct {
         /// Where rows come from.
@@ -162,6 +173,7 @@ impl Plan {
             | Self::Project { schema, .. }
             | Self::Join { schema, .. }
             | Self::Aggregate { schema, .. }
+            | Self::Partition { schema, .. }
             | Self::UnionAll { schema, .. } => Arc::clone(schema),
             Self::Filter { input, .. } | Self::Distinct { input } => input.schema(),
         }
@@ -174,6 +186,7 @@ impl Plan {
             Self::Filter { input, .. }
             | Self::Project { input, .. }
             | Self::Aggregate { input, .. }
+            | Self::Partition { input, .. }
             | Self::Distinct { input } => vec![input],
             Self::Join { left, right, .. } => vec![left, right],
             Self::UnionAll { inputs, .. } => inputs.iter().collect(),
@@ -221,6 +234,12 @@ impl Plan {
                 input: recurse(input),
                 groups: groups.clone(),
                 aggregates: aggregates.clone(),
+                schema: unnamed(schema),
+            },
+            Self::Partition { input, keys, computation, schema } => Self::Partition {
+                input: recurse(input),
+                keys: keys.clone(),
+                computation: computation.clone(),
                 schema: unnamed(schema),
             },
             Self::Distinct { input } => Self::Distinct { input: recurse(input) },

@@ -40,6 +40,7 @@ use crate::weight::{Accumulator, Cells, Sparse};
 use extremes::Extremes;
 use finish::Finish;
 use layout::{Layout, argument};
+pub(super) use weigh::Never;
 use weigh::{Weigh, WeightOfGroup};
 
 /// What is aggregated.
@@ -308,7 +309,7 @@ impl Builder<'_> {
 
 /// A stream by group on the workers that own the groups. Where groups are always present, what
 /// makes them so comes from another worker.
-fn placed_or_sharded<B: Batch<Time = ()>>(
+pub(super) fn placed_or_sharded<B: Batch<Time = ()>>(
     stream: &Stream<RootCircuit, B>,
     input: &Relation,
     key: &[usize],

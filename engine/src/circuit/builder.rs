@@ -10,6 +10,7 @@ use super::aggregate::Grouping;
 use super::explain::Notes;
 use super::identity::Identity;
 use super::output::RelationOutput;
+use super::partition::Partitioning;
 use super::relation::Relation;
 use super::source::{Books, KeyedStream, RowStream};
 use super::table::{self, TableInput};
@@ -146,6 +147,10 @@ impl<'a> Builder<'a> {
             Plan::Aggregate { input, groups, aggregates, schema } => {
                 let input = &self.relation(input)?;
                 self.aggregate(&Grouping { fingerprint, input, groups, aggregates, schema })
+            }
+            Plan::Partition { input, keys, computation, schema } => {
+                let input = &self.relation(input)?;
+                self.partition(&Partitioning { fingerprint, input, keys, computation, schema })
             }
             Plan::Distinct { input } => {
                 let input = self.relation(input)?;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use dbsp::circuit::CircuitConfig;
 use dbsp::{RootCircuit, Runtime};
-use stillframe_protocol::{Plan, Program, RelationId};
+use stillframe_protocol::{Computation, Plan, Program, RelationId};
 
 use super::builder::Builder;
 use crate::{EngineError, Functions};
@@ -92,6 +92,11 @@ impl Notes {
             Plan::Project { .. } => "Project",
             Plan::Join { .. } => "Join",
             Plan::Aggregate { .. } => "Aggregate",
+            Plan::Partition { computation, .. } => match computation {
+                Computation::Aggregates(_) => "Aggregate",
+                Computation::Windows(_) => "Window",
+                Computation::Limit(_) => "Limit",
+            },
             Plan::Distinct { .. } => "Distinct",
             Plan::UnionAll { .. } => "Union",
         };

@@ -4,6 +4,7 @@ mod cluster;
 mod differential;
 mod errors;
 mod model;
+mod partitions;
 mod plans;
 mod reference;
 mod restore;

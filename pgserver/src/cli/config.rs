@@ -20,7 +20,7 @@ use toml::{Table, Value};
 use super::{Arguments, ServeError};
 
 /// The commands that have options in a file.
-const COMMANDS: [&str; 3] = ["serve", "coordinator", "host"];
+const COMMANDS: [&str; 4] = ["serve", "coordinator", "host", "demo"];
 
 /// Tells all that is wrong with a file of options.
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use clap::Args;
 use stillframe::{Cluster, ClusterOptions, Options};
 
 use super::listen::{Peers, listen, local_address, must_be_loopback};
-use super::{PG_LISTEN, Ready, ServeError, announce, signals, write_ready};
+use super::{PG_LISTEN, Ready, ServeError, announce, listen_for_page, signals, write_ready};
 
 /// Where hosts register unless something else is said.
 pub(super) const LISTEN: &str = "127.0.0.1:5434";
@@ -27,6 +27,9 @@ pub(super) struct Coordinate {
     /// Where Postgres clients are served; port 0 is any that is free.
     #[arg(long, default_value = PG_LISTEN, value_name = "ADDRESS")]
     pg_listen: String,
+    /// Where a page about the cluster is served, and /metrics for Prometheus [default: nowhere].
+    #[arg(long, value_name = "ADDRESS")]
+    http_listen: Option<String>,
     /// Where hosts register; port 0 is any that is free.
     #[arg(long, default_value = LISTEN, value_name = "ADDRESS")]
     listen: String,
@@ -47,6 +50,7 @@ impl Coordinate {
     pub(super) fn checks(&self) -> Vec<Result<(), ServeError>> {
         vec![
             must_be_loopback(&self.pg_listen),
+            self.http_listen.as_deref().map_or(Ok(()), must_be_loopback),
             self.peers.allows(&self.listen),
             self.peers.security().map(drop),
         ]
@@ -57,6 +61,7 @@ impl Coordinate {
         let listener = listen(&self.pg_listen).await?;
         let registering = listen(&self.listen).await?;
         let (pg, hosts) = (local_address(&listener)?, local_address(&registering)?);
+        let (page, http) = listen_for_page(self.http_listen.as_deref()).await?;
         let options = ClusterOptions {
             cluster: self.cluster,
             hosts: self.hosts,
@@ -67,11 +72,20 @@ impl Coordinate {
         tracing::info!(hosts = options.hosts, workers = options.workers, "waiting for hosts");
         let cluster = Cluster::open(options, registering);
         if let Some(file) = &self.ready_file {
-            write_ready(file, &Ready { pg, hosts: Some(hosts) })
+            write_ready(file, &Ready { pg, http, hosts: Some(hosts) })
                 .map_err(|error| ServeError::ReadyFile(file.clone(), error))?;
         }
         announce(pg);
-        cluster.serve(listener, stop).await;
+        let page = async {
+            match page {
+                Some(page) => cluster.serve_page(page).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = cluster.serve(listener, stop) => {}
+            ended = page => ended.map_err(ServeError::Page)?,
+        }
         tracing::info!("stopping");
         Ok(())
     }

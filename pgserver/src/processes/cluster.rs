@@ -1,5 +1,6 @@
 //! The process of the coordinator, which serves Postgres clients too.
 
+use std::io;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::BUILD;
-use crate::{database, server};
+use crate::{database, page, server};
 
 /// A host that wasn't heard of for so long may lose its place to one that has none.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
@@ -74,6 +75,15 @@ impl Cluster {
     /// Serves Postgres clients until `stop` ends, and then ends their connections.
     pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
         server::serve(listener, Arc::clone(&self.front), stop).await;
+    }
+
+    /// Serves a page about the cluster, and `/metrics` for Prometheus, for as long as this is polled.
+    ///
+    /// # Errors
+    ///
+    /// If the listener fails.
+    pub async fn serve_page(&self, listener: TcpListener) -> io::Result<()> {
+        page::serve(listener, Arc::clone(&self.front)).await
     }
 }
 

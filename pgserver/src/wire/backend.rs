@@ -1,6 +1,7 @@
 //! What a connection needs of the session behind it; tests put a scripted one in its place.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use stillframe_sql::{
@@ -45,6 +46,12 @@ pub(crate) trait Backend: Send + 'static {
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
     fn copy_finish(copy: Self::CopyIn) -> impl Future<Output = Result<String, Error>> + Send;
+
+    fn keep(&mut self, name: &str, prepared: Option<Arc<Self::Prepared>>) -> Result<(), Error>;
+
+    fn kept(&self, name: &str) -> Result<Option<Arc<Self::Prepared>>, Error>;
+
+    fn forget(&mut self, name: &str);
 
     fn fail(&mut self);
 
@@ -129,6 +136,18 @@ impl Backend for Session {
 
     async fn copy_finish(copy: CopyIn) -> Result<String, Error> {
         copy.finish().await
+    }
+
+    fn keep(&mut self, name: &str, prepared: Option<Arc<Prepared>>) -> Result<(), Error> {
+        Self::keep(self, name, prepared)
+    }
+
+    fn kept(&self, name: &str) -> Result<Option<Arc<Prepared>>, Error> {
+        Self::kept(self, name)
+    }
+
+    fn forget(&mut self, name: &str) {
+        Self::forget(self, name);
     }
 
     fn fail(&mut self) {

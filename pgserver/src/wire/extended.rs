@@ -23,9 +23,10 @@ use super::incoming::{Ended, Interruption, deadline};
 use super::rows::{Format, check_width, description};
 use super::simple::{Cursor, Fetched};
 
-/// The statements and portals of a connection; those without a name are called "".
+/// The statement without a name and the portals of a connection; the portal without a name is called
+/// "". Statements with a name are the session's, which PREPARE and DEALLOCATE know too.
 pub(super) struct Extended<B: Backend> {
-    statements: HashMap<String, Arc<Planned<B>>>,
+    unnamed: Option<Planned<B>>,
     portals: HashMap<String, Portal<B>>,
     phase: Phase,
 }
@@ -38,25 +39,16 @@ enum Phase {
     Skipping,
 }
 
-/// A statement as Parse leaves it.
-enum Planned<B: Backend> {
-    /// Text without a statement.
-    Empty,
-    Statement(B::Prepared),
-}
+/// A statement as Parse leaves it; none is text without a statement.
+type Planned<B> = Option<Arc<<B as Backend>::Prepared>>;
 
-impl<B: Backend> Planned<B> {
-    fn parameters(&self) -> &[Type] {
-        match self {
-            Self::Empty => &[],
-            Self::Statement(prepared) => B::parameters(prepared),
-        }
-    }
+fn parameters_of<B: Backend>(planned: &Planned<B>) -> &[Type] {
+    planned.as_deref().map_or(&[], B::parameters)
 }
 
 /// A statement with its parameters.
 struct Portal<B: Backend> {
-    planned: Arc<Planned<B>>,
+    planned: Planned<B>,
     /// By column of the result.
     formats: Vec<Format>,
     state: State,
@@ -75,7 +67,7 @@ enum State {
 
 impl<B: Backend> Default for Extended<B> {
     fn default() -> Self {
-        Self { statements: HashMap::new(), portals: HashMap::new(), phase: Phase::Serving }
+        Self { unnamed: None, portals: HashMap::new(), phase: Phase::Serving }
     }
 }
 
@@ -99,18 +91,8 @@ impl<B: Backend> Extended<B> {
 
     /// A simple query takes the place of what has no name.
     pub(super) fn forget_unnamed(&mut self) {
-        self.statements.remove("");
+        self.unnamed = None;
         self.portals.remove("");
-    }
-
-    fn statement(&self, name: &str) -> Result<&Arc<Planned<B>>, Error> {
-        self.statements.get(name).ok_or_else(|| {
-            let message = match name {
-                "" => "unnamed prepared statement does not exist".to_owned(),
-                name => format!("prepared statement \"{name}\" does not exist"),
-            };
-            Error::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
-        })
     }
 }
 
@@ -160,44 +142,55 @@ where
 
     async fn parse(&mut self, parse: Parse) -> Result<(), Interruption> {
         if parse.name.is_empty() {
-            self.extended.statements.remove("");
-        } else if self.extended.statements.contains_key(&parse.name) {
+            self.extended.unnamed = None;
+        } else if self.session.kept(&parse.name).is_ok() {
             let message = format!("prepared statement \"{}\" already exists", parse.name);
             return Err(Error::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message).into());
         }
         let declared = parse.types.iter().copied().map(declared).collect::<Result<Vec<_>, _>>()?;
         let mut statements = self.session.parse(&parse.text)?;
         let planned = match (statements.pop(), statements.is_empty()) {
-            (None, _) => Planned::Empty,
+            (None, _) => None,
             (Some(statement), true) => {
                 let deadline = deadline(self.session.statement_timeout());
                 let prepared = self.session.prepare(statement, &declared);
-                Planned::Statement(self.incoming.attend(deadline, prepared).await??)
+                Some(Arc::new(self.incoming.attend(deadline, prepared).await??))
             }
             (Some(_), false) => {
                 let message = "cannot insert multiple commands into a prepared statement";
                 return Err(Error::new(SqlState::SYNTAX_ERROR, message).into());
             }
         };
-        self.extended.statements.insert(parse.name, Arc::new(planned));
+        if parse.name.is_empty() {
+            self.extended.unnamed = Some(planned);
+        } else {
+            self.session.keep(&parse.name, planned)?;
+        }
         self.tell_notices()?;
         Ok(self.outgoing.put(&ParseComplete::new())?)
     }
 
+    fn planned(&self, name: &str) -> Result<Planned<B>, Error> {
+        if !name.is_empty() {
+            return self.session.kept(name);
+        }
+        self.extended.unnamed.clone().ok_or_else(|| {
+            let message = "unnamed prepared statement does not exist";
+            Error::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
+        })
+    }
+
     fn bind(&mut self, bind: Bind) -> Result<(), Interruption> {
-        let planned = Arc::clone(self.extended.statement(&bind.statement)?);
+        let planned = self.planned(&bind.statement)?;
         if !bind.portal.is_empty() && self.extended.portals.contains_key(&bind.portal) {
             let message = format!("cursor \"{}\" already exists", bind.portal);
             return Err(Error::new(SqlState::DUPLICATE_CURSOR, message).into());
         }
-        let parameters = parameters(&bind, planned.parameters())?;
-        if let Planned::Statement(prepared) = &*planned {
+        let parameters = parameters(&bind, parameters_of::<B>(&planned))?;
+        if let Some(prepared) = &planned {
             self.session.check(prepared, &parameters)?;
         }
-        let columns = match &*planned {
-            Planned::Empty => None,
-            Planned::Statement(prepared) => B::columns(prepared),
-        };
+        let columns = planned.as_deref().and_then(B::columns);
         let formats = match columns {
             Some(columns) => Format::spread(&bind.result_formats, columns.len(), "result")?,
             None => vec![],
@@ -208,16 +201,15 @@ where
     }
 
     fn describe_statement(&mut self, name: &str) -> Result<(), Interruption> {
-        let planned = self.extended.statement(name)?;
-        let types = planned.parameters().iter().map(Type::oid).collect();
+        let planned = self.planned(name)?;
+        let types = parameters_of::<B>(&planned).iter().map(Type::oid).collect();
         self.outgoing.put(&ParameterDescription::new(types))?;
-        let planned = Arc::clone(planned);
         self.describe(&planned, None)
     }
 
     fn describe_portal(&mut self, name: &str) -> Result<(), Interruption> {
         let portal = self.extended.portals.get(name).ok_or_else(|| no_portal(name))?;
-        let (planned, formats) = (Arc::clone(&portal.planned), portal.formats.clone());
+        let (planned, formats) = (portal.planned.clone(), portal.formats.clone());
         self.describe(&planned, Some(&formats))
     }
 
@@ -226,10 +218,7 @@ where
         planned: &Planned<B>,
         formats: Option<&[Format]>,
     ) -> Result<(), Interruption> {
-        let columns = match planned {
-            Planned::Empty => None,
-            Planned::Statement(prepared) => B::columns(prepared),
-        };
+        let columns = planned.as_deref().and_then(B::columns);
         match columns {
             Some(columns) => {
                 check_width(columns)?;
@@ -263,7 +252,7 @@ where
     ) -> Result<(), Interruption> {
         let mut cursor = match mem::replace(&mut portal.state, State::Spent) {
             State::Bound(parameters) => {
-                let (planned, formats) = (Arc::clone(&portal.planned), portal.formats.clone());
+                let (planned, formats) = (portal.planned.clone(), portal.formats.clone());
                 match self.start_portal(&planned, formats, parameters, deadline).await? {
                     Some(cursor) => cursor,
                     None => return Ok(()),
@@ -302,12 +291,9 @@ where
         parameters: Vec<Parameter>,
         deadline: Option<Instant>,
     ) -> Result<Option<Cursor>, Interruption> {
-        let prepared = match planned {
-            Planned::Empty => {
-                self.outgoing.put(&EmptyQueryResponse::new())?;
-                return Ok(None);
-            }
-            Planned::Statement(prepared) => prepared,
+        let Some(prepared) = planned else {
+            self.outgoing.put(&EmptyQueryResponse::new())?;
+            return Ok(None);
         };
         let before = self.session.status();
         self.session.begin_request();
@@ -336,7 +322,8 @@ where
     fn close(&mut self, target: &Target) -> Result<(), Interruption> {
         // What isn't there is closed already.
         match target {
-            Target::Statement(name) => drop(self.extended.statements.remove(name)),
+            Target::Statement(name) if name.is_empty() => self.extended.unnamed = None,
+            Target::Statement(name) => self.session.forget(name),
             Target::Portal(name) => drop(self.extended.portals.remove(name)),
         }
         Ok(self.outgoing.put(&CloseComplete::new())?)

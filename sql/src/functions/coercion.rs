@@ -17,7 +17,7 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
@@ -67,14 +67,35 @@ fn settle(plan: LogicalPlan, format: &TextFormat) -> Result<Transformed<LogicalP
     let plan = operands.plan(plan)?;
     let names = NamePreserver::new(&plan);
     let mut rewriter = Settle { operands: &operands, standard: TypeCoercionRewriter::new(&schema) };
-    plan.map_expressions(|expr| {
+    let mut rewrite = |expr: Expr| Ok(expr.rewrite(&mut rewriter)?.data);
+    plan.map_expressions(|expr| Ok(Transformed::yes(renamed(expr, &names, &mut rewrite)?)))?
+        .map_data(|plan| TypeCoercionRewriter::new(&schema).coerce_plan(plan))?
+        .map_data(|plan| plan.recompute_schema())?
+        .map_data(operands::elements_known)
+}
+
+/// Rewrites an expression of a node, which keeps the name by which others know it. The members of
+/// grouping sets have their names, not the sets.
+fn renamed(
+    expr: Expr,
+    names: &NamePreserver,
+    rewrite: &mut dyn FnMut(Expr) -> Result<Expr>,
+) -> Result<Expr> {
+    let Expr::GroupingSet(set) = expr else {
         let name = names.save(&expr);
-        let rewritten = expr.rewrite(&mut rewriter)?;
-        Ok(rewritten.update_data(|expr| name.restore(expr)))
-    })?
-    .map_data(|plan| TypeCoercionRewriter::new(&schema).coerce_plan(plan))?
-    .map_data(|plan| plan.recompute_schema())?
-    .map_data(operands::elements_known)
+        return Ok(name.restore(rewrite(expr)?));
+    };
+    let mut each = |members: Vec<Expr>| {
+        let members = members.into_iter().map(|member| renamed(member, names, rewrite));
+        members.collect::<Result<Vec<_>>>()
+    };
+    Ok(Expr::GroupingSet(match set {
+        GroupingSet::Rollup(members) => GroupingSet::Rollup(each(members)?),
+        GroupingSet::Cube(members) => GroupingSet::Cube(each(members)?),
+        GroupingSet::GroupingSets(sets) => {
+            GroupingSet::GroupingSets(sets.into_iter().map(each).collect::<Result<_>>()?)
+        }
+    }))
 }
 
 /// A literal or parameter whose type nothing has settled yet.
@@ -111,10 +132,7 @@ fn recast(plan: LogicalPlan, format: &TextFormat) -> Result<Transformed<LogicalP
     let schema = readable(&plan)?;
     let casts = Casts { schema: &schema, format };
     let names = NamePreserver::new(&plan);
-    plan.map_expressions(|expr| {
-        let name = names.save(&expr);
-        let rewritten = expr.transform_up(|expr| casts.expr(expr))?;
-        Ok(rewritten.update_data(|expr| name.restore(expr)))
-    })?
-    .map_data(|plan| plan.recompute_schema())
+    let mut rewrite = |expr: Expr| Ok(expr.transform_up(|expr| casts.expr(expr))?.data);
+    plan.map_expressions(|expr| Ok(Transformed::yes(renamed(expr, &names, &mut rewrite)?)))?
+        .map_data(|plan| plan.recompute_schema())
 }

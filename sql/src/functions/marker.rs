@@ -59,6 +59,15 @@ pub(super) struct Recursive {
 /// The name of [`Recursive`].
 pub(super) const RECURSIVE: &str = "recursive column";
 
+/// Marks the number of rows of FETCH FIRST ... WITH TIES.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct WithTies {
+    signature: Signature,
+}
+
+/// The name of [`WithTies`].
+pub(super) const WITH_TIES: &str = "with ties";
+
 /// All of these functions.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     let signature = || Signature::any(1, Volatility::Immutable);
@@ -68,10 +77,12 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     });
     let typed = Typed { signature: Signature::any(2, Volatility::Immutable) };
     let recursive = Recursive { signature: signature() };
+    let with_ties = WithTies { signature: signature() };
     conditions
         .chain([
             Arc::new(ScalarUDF::new_from_impl(typed)),
             Arc::new(ScalarUDF::new_from_impl(recursive)),
+            Arc::new(ScalarUDF::new_from_impl(with_ties)),
         ])
         .collect()
 }
@@ -137,5 +148,23 @@ impl ScalarUDFImpl for Recursive {
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
         Err(Error::internal("a marked column is left").into())
+    }
+}
+
+impl ScalarUDFImpl for WithTies {
+    fn name(&self) -> &str {
+        WITH_TIES
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Int64)
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Err(Error::internal("a marked FETCH FIRST is left").into())
     }
 }

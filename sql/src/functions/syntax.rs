@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    self, BinaryOperator, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, LimitClause,
     ObjectName, Query, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut,
     VisitorMut,
@@ -28,7 +28,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-use crate::functions::marker::RECURSIVE;
+use crate::functions::marker::{RECURSIVE, WITH_TIES};
 use crate::functions::pattern;
 use crate::resolve::references;
 use crate::{Error, SqlState, Type, names};
@@ -81,9 +81,7 @@ impl VisitorMut for Rewriter {
             limit.iter_mut().for_each(untype);
             offset.iter_mut().for_each(|offset| untype(&mut offset.value));
         }
-        if let Some(fetch) = &mut query.fetch {
-            fetch.quantity.iter_mut().for_each(untype);
-        }
+        mark_ties(query);
         if let Some(order_by) = &mut query.order_by
             && let ast::OrderByKind::Expressions(expressions) = &mut order_by.kind
         {
@@ -130,6 +128,20 @@ impl VisitorMut for Rewriter {
             _ => {}
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// FETCH FIRST ... WITH TIES as a LIMIT that is marked. No other FETCH is left by then.
+fn mark_ties(query: &mut Query) {
+    let Some(Fetch { quantity: Some(mut quantity), .. }) = query.fetch.take() else { return };
+    untype(&mut quantity);
+    let marked = call(WITH_TIES, vec![quantity]);
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, .. }) => *limit = Some(marked),
+        clause => {
+            let limit = Some(marked);
+            *clause = Some(LimitClause::LimitOffset { limit, offset: None, limit_by: vec![] });
+        }
     }
 }
 

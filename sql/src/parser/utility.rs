@@ -1,12 +1,20 @@
 //! The statements that are read here and not by the parser library: those about settings and
 //! transactions, and what only PostgreSQL has.
 
+mod cursor;
+mod prepare;
+
+use std::sync::Arc;
+
 use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::{Source, Tree, parse_tokens};
+pub(crate) use cursor::Direction;
+pub(crate) use prepare::Discard;
+
+use super::{Source, Statement, Tree, parse_tokens};
 use crate::copy::{self, CopyStatement, Unexpected};
 use crate::{Error, SqlState};
 
@@ -21,8 +29,22 @@ pub(crate) enum Utility {
     ShowAll,
     /// RESET.
     Reset { name: String },
-    /// RESET ALL, DISCARD ALL.
-    ResetAll { tag: &'static str },
+    /// RESET ALL.
+    ResetAll,
+    /// DISCARD.
+    Discard(Discard),
+    /// PREPARE, with the types that its parameters are given.
+    Prepare { name: String, types: Vec<ast::DataType>, statement: Box<Statement> },
+    /// EXECUTE.
+    Execute { name: String, arguments: Vec<ast::Expr> },
+    /// DEALLOCATE; all, without a name.
+    Deallocate { name: Option<String> },
+    /// DECLARE, with whether it may go back, if that is said.
+    Declare { name: String, scroll: Option<bool>, hold: bool, query: Box<Statement> },
+    /// FETCH, or MOVE, which shows no rows.
+    Fetch { name: String, direction: Direction, moves: bool },
+    /// CLOSE; all, without a name.
+    CloseCursor { name: Option<String> },
     /// BEGIN, START TRANSACTION.
     Begin { modes: TransactionModes, tag: &'static str },
     /// SET TRANSACTION.
@@ -125,7 +147,10 @@ impl IsolationLevel {
 }
 
 /// Reads one of these statements; `None` if it is none of them.
-pub(super) fn parse(source: &Source, tokens: &[TokenWithSpan]) -> Result<Option<Utility>, Error> {
+pub(super) fn parse(
+    source: &Arc<Source>,
+    tokens: &[TokenWithSpan],
+) -> Result<Option<Utility>, Error> {
     if let Some(copy) = copy::parse(tokens) {
         let copy = copy.map_err(|Unexpected(place)| source.syntax_error(tokens.get(place)))?;
         return Ok(Some(Utility::Copy(copy)));
@@ -137,13 +162,17 @@ pub(super) fn parse(source: &Source, tokens: &[TokenWithSpan]) -> Result<Option<
         "set" => cursor.set()?,
         "show" => cursor.show()?,
         "reset" => match cursor.variable()? {
-            name if name == "all" => Utility::ResetAll { tag: "RESET" },
+            name if name == "all" => Utility::ResetAll,
             name => Utility::Reset { name },
         },
-        "discard" => {
-            cursor.expect("all")?;
-            Utility::ResetAll { tag: "DISCARD ALL" }
-        }
+        "discard" => cursor.discard()?,
+        "prepare" => cursor.prepare()?,
+        "execute" => cursor.execute()?,
+        "deallocate" => cursor.deallocate()?,
+        "declare" => cursor.declare()?,
+        "fetch" => cursor.fetch(false)?,
+        "move" => cursor.fetch(true)?,
+        "close" => cursor.close()?,
         "begin" => {
             cursor.accept("transaction");
             cursor.accept("work");
@@ -180,7 +209,7 @@ pub(super) fn parse(source: &Source, tokens: &[TokenWithSpan]) -> Result<Option<
 }
 
 struct Cursor<'a> {
-    source: &'a Source,
+    source: &'a Arc<Source>,
     tokens: &'a [TokenWithSpan],
     place: usize,
 }

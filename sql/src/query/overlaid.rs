@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, Function, Query, SetExpr, Visit, Visitor, WindowFrameUnits, WindowType,
+    Expr, Function, Query, Visit, Visitor, WindowFrameUnits, WindowType,
 };
 
 use crate::{Error, Relation, names};
@@ -45,11 +45,10 @@ impl Visitor for Choices {
     type Break = &'static str;
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<&'static str> {
-        if query.limit_clause.is_some() || query.fetch.is_some() {
-            return ControlFlow::Break("LIMIT");
-        }
-        if has_distinct_on(&query.body) {
-            return ControlFlow::Break("DISTINCT ON");
+        // With an ORDER BY it is settled which of equal rows are taken.
+        let is_limited = query.limit_clause.is_some() || query.fetch.is_some();
+        if is_limited && query.order_by.is_none() {
+            return ControlFlow::Break("LIMIT without ORDER BY");
         }
         ControlFlow::Continue(())
     }
@@ -74,16 +73,6 @@ impl Visitor for Choices {
     }
 }
 
-fn has_distinct_on(body: &SetExpr) -> bool {
-    match body {
-        SetExpr::Select(select) => matches!(select.distinct, Some(Distinct::On(_))),
-        SetExpr::SetOperation { left, right, .. } => {
-            has_distinct_on(left) || has_distinct_on(right)
-        }
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use datafusion::sql::sqlparser::ast::Statement;
@@ -97,9 +86,12 @@ mod tests {
         for (text, choice) in [
             ("select a, sum(b) over (order by a), rank() over (order by a) from t", None),
             ("select distinct a from t order by a", None),
-            ("select a from (select a from t order by a limit 1) as s", Some("LIMIT")),
-            ("select a from t where a in (select a from t fetch first row only)", Some("LIMIT")),
-            ("select 1 union all select distinct on (a) b from t", Some("DISTINCT ON")),
+            ("select a from (select a from t order by a limit 1) as s", None),
+            (
+                "select a from t where a in (select a from t fetch first row only)",
+                Some("LIMIT without ORDER BY"),
+            ),
+            ("select 1 union all select distinct on (a) b from t", None),
             (
                 "with s as (select Row_Number() over (order by a) from t) select * from s",
                 Some("an order among equal rows"),

@@ -45,6 +45,8 @@ impl Session {
                 Utility::Set { .. }
                 | Utility::Reset { .. }
                 | Utility::SetTransaction { .. }
+                | Utility::Execute { .. }
+                | Utility::Declare { .. }
                 | Utility::Copy(_),
             ) => true,
             Tree::Utility(_) => false,
@@ -107,12 +109,14 @@ impl Session {
         };
         // So it is unless the commit succeeds.
         block.end(&mut self.settings, false);
+        let held = self.cursors.end();
         let writes = block.loan.take().or_else(|| block.writes.take());
         if commit {
             if let Some(writes) = writes {
                 writes.commit(&self.progress).await?;
             }
             block.end(&mut self.settings, true);
+            self.cursors.hold(held);
         }
         if chain {
             self.transaction = Transaction::Open(block.again(&mut self.settings));

@@ -44,6 +44,7 @@ impl Session {
             SavepointAction::Release => {
                 let place = block.find(name)?;
                 block.savepoints.truncate(place);
+                self.cursors.release(place);
                 Ok("RELEASE")
             }
             SavepointAction::RollbackTo => {
@@ -56,6 +57,7 @@ impl Session {
                 block.after = after;
                 self.settings = settings;
                 self.settings.put("stillframe.step", step);
+                self.cursors.roll_back(place);
                 if is_failed {
                     self.transaction.recover();
                 }

@@ -56,6 +56,14 @@ impl Transaction {
         matches!(self, Self::Open(block) if block.is_implicit)
     }
 
+    /// How many savepoints there are.
+    pub(super) fn savepoints(&self) -> usize {
+        match self {
+            Self::Idle => 0,
+            Self::Open(block) | Self::Failed(block) => block.savepoints.len(),
+        }
+    }
+
     /// Whether the statement may run at all now: in a failed block only its end may.
     pub(super) fn admit(&self, tree: &Tree) -> Result<(), Error> {
         let ends = matches!(

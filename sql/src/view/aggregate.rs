@@ -3,17 +3,23 @@
 //! The protocol's aggregates read columns, pass over NULLs and know neither FILTER nor DISTINCT.
 //! FILTER becomes a CASE around the argument. With DISTINCT arguments the aggregate reads a union:
 //! the rows themselves for the plain aggregates, and for each DISTINCT argument its distinct values
-//! by group, each part with NULL in the columns of the others.
+//! by group, each part with NULL in the columns of the others. What the protocol's aggregates can't
+//! say is computed of the whole group ([`whole`]), and grouping sets are groupings put together
+//! ([`sets`]).
+
+mod sets;
+mod whole;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::expr::AggregateFunction as Call;
 use datafusion::logical_expr::{Aggregate as Grouping, Expr, ExprSchemable};
 use stillframe_protocol::{Aggregate, AggregateFunction, Expression, Literal, Plan};
 
+use super::operand::Columns;
 use super::{build, plan, refused};
 use crate::Error;
 use crate::expression::convert;
@@ -25,52 +31,36 @@ struct Wanted {
     distinct: bool,
 }
 
-/// The columns that groups and arguments need, each once.
-#[derive(Default)]
-struct Columns {
-    columns: Vec<(Expression, DataType)>,
-}
-
-impl Columns {
-    fn place(&mut self, expression: Expression, data_type: DataType) -> usize {
-        let column = (expression, data_type);
-        match self.columns.iter().position(|known| *known == column) {
-            Some(place) => place,
-            None => {
-                self.columns.push(column);
-                self.columns.len() - 1
-            }
-        }
-    }
-}
-
 /// Compiles a GROUP BY.
 pub(super) fn aggregate(grouping: &Grouping) -> Result<Arc<Plan>, Error> {
     let input = plan(&grouping.input)?;
+    if matches!(grouping.group_expr.as_slice(), [Expr::GroupingSet(_)]) {
+        return sets::aggregate(grouping, &input);
+    }
     let below = grouping.input.schema();
-    let mut columns = Columns::default();
-    let mut groups = vec![];
-    for group in &grouping.group_expr {
-        let expression = convert(group, below)?;
-        let found = group.get_type(below).map_err(crate::query::classify)?;
-        let stored = build::stored_type(&found)?;
-        groups.push(columns.place(build::cast(expression, &found, &stored), stored));
-    }
-    let wanted = grouping.aggr_expr.iter().map(|call| wanted(call, below, &mut columns));
-    let wanted = wanted.collect::<Result<Vec<_>, Error>>()?;
+    let output = Output { fields: grouping.schema.fields() };
+    grouped(input, below, &grouping.group_expr, &grouping.aggr_expr, &output)
+}
 
-    if columns.columns.is_empty() {
-        // count(*) alone reads nothing, but a row has a column.
-        let null = Expression::Literal(Literal::Null(DataType::Boolean));
-        columns.place(null, DataType::Boolean);
-    }
-    let once: Vec<_> = groups.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
-    let projected = columns
-        .columns
-        .into_iter()
-        .map(|(expression, data_type)| build::Column::new("c", expression, data_type));
-    let projected = build::project(input, projected.collect());
-    build::keys(&projected, groups.iter().copied(), "GROUP BY")?;
+/// Groups rows by expressions.
+fn grouped(
+    input: Arc<Plan>,
+    below: &DFSchema,
+    groups: &[Expr],
+    calls: &[Expr],
+    output: &Output<'_>,
+) -> Result<Arc<Plan>, Error> {
+    let mut columns = Columns::default();
+    let places = groups.iter().map(|group| Ok(columns.value(group, below)?.0));
+    let places: Vec<usize> = places.collect::<Result<_, Error>>()?;
+    let wanted = calls.iter().map(|call| wanted(call, below, &mut columns));
+    let Ok(wanted) = wanted.collect::<Result<Vec<_>, Error>>() else {
+        return whole::aggregate(input, below, groups, calls, output);
+    };
+    // count(*) alone reads nothing, but a row has a column.
+    let projected = columns.over(input);
+    let once: Vec<_> = places.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+    build::keys(&projected, places.iter().copied(), "GROUP BY")?;
     let Source { input, groups: read, arguments } = source(projected, &once, &wanted)?;
 
     let below = input.schema();
@@ -84,18 +74,36 @@ pub(super) fn aggregate(grouping: &Grouping) -> Result<Arc<Plan>, Error> {
     }
     let schema = build::schema(types.iter().map(|data_type| ("c", data_type.clone())));
     let result = Arc::new(Plan::Aggregate { input, groups: read, aggregates, schema });
+    output.columns(result, &places, &once)
+}
 
-    // Back to the columns of the logical plan.
-    let places = groups
-        .iter()
-        .map(|group| once.iter().position(|known| known == group).expect("made of the groups"))
-        .chain(once.len()..types.len());
-    let columns = places.zip(grouping.schema.fields()).map(|(place, field)| {
-        let planned = build::stored_type(field.data_type())?;
-        let column = build::cast(Expression::Column(place), &types[place], &planned);
-        Ok(build::Column::new(field.name(), column, planned))
-    });
-    Ok(build::project(result, columns.collect::<Result<_, Error>>()?))
+/// The columns of the logical plan: the groups, then the aggregates.
+struct Output<'a> {
+    fields: &'a [FieldRef],
+}
+
+impl Output<'_> {
+    /// Makes them of a plan that has each group once: `groups` are those that are wanted, `once`
+    /// those that are there.
+    fn columns(
+        &self,
+        result: Arc<Plan>,
+        groups: &[usize],
+        once: &[usize],
+    ) -> Result<Arc<Plan>, Error> {
+        let schema = result.schema();
+        let places = groups
+            .iter()
+            .map(|group| once.iter().position(|known| known == group).expect("made of the groups"))
+            .chain(once.len()..schema.fields().len());
+        let columns = places.zip(self.fields).map(|(place, field)| {
+            let planned = build::stored_type(field.data_type())?;
+            let found = schema.field(place).data_type();
+            let column = build::cast(Expression::Column(place), found, &planned);
+            Ok(build::Column::new(field.name(), column, planned))
+        });
+        Ok(build::project(result, columns.collect::<Result<_, Error>>()?))
+    }
 }
 
 /// Reads one aggregate call.

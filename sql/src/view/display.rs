@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use stillframe_protocol::{
-    AggregateFunction, BinaryOperator, Expression, Literal, Plan, UnaryOperator,
+    AggregateFunction, BinaryOperator, Computation, Expression, Literal, Plan, SortKey,
+    UnaryOperator, WindowFunction,
 };
 
 /// The operators of a plan.
@@ -61,9 +62,45 @@ fn operator(plan: &Plan) -> String {
             });
             format!("Aggregate by [{groups}] {}", list(aggregates))
         }
+        Plan::Partition { keys, computation, .. } => partition(keys, computation),
         Plan::Distinct { .. } => "Distinct".to_owned(),
         Plan::UnionAll { .. } => "UnionAll".to_owned(),
     }
+}
+
+fn partition(keys: &[usize], computation: &Computation) -> String {
+    let keys = list(keys.iter().map(|key| format!("#{key}")));
+    match computation {
+        Computation::Aggregates(calls) => {
+            let calls = calls.iter().map(|call| {
+                let arguments = list(call.arguments.iter().map(expression));
+                format!("{}({arguments})", call.function)
+            });
+            format!("Aggregate by [{keys}] {}", list(calls))
+        }
+        Computation::Windows(calls) => {
+            let calls = calls.iter().map(|call| {
+                let arguments = list(call.arguments.iter().map(expression));
+                let (WindowFunction::Aggregate(name) | WindowFunction::Window(name)) =
+                    &call.function;
+                format!("{name}({arguments}) order by [{}]", order(&call.order))
+            });
+            format!("Window by [{keys}] {}", list(calls))
+        }
+        Computation::Limit(limit) => {
+            let count = limit.count.map_or("all".to_owned(), |count| count.to_string());
+            let order = order(&limit.order);
+            format!("Limit by [{keys}] {count} from {} order by [{order}]", limit.offset)
+        }
+    }
+}
+
+fn order(keys: &[SortKey]) -> String {
+    list(keys.iter().map(|key| {
+        let direction = if key.descending { " desc" } else { "" };
+        let nulls = if key.nulls_first { " nulls first" } else { "" };
+        format!("#{}{direction}{nulls}", key.column)
+    }))
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {

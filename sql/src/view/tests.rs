@@ -47,6 +47,12 @@ async fn compiles_what_can_be_maintained() {
         ("select count(*) from t, u", "Join"),
         ("values (1, 'a'), (2, null)", "Values"),
         ("select a from t order by a", "Relation"),
+        ("select a from t limit 1", "Limit by [] 1 from 0"),
+        ("select a from t order by b desc limit 2 offset 3", "Limit by [] 2 from 3 order by [#"),
+        ("select a, row_number() over (order by a) from t", "Window by [] row_number()"),
+        ("select distinct on (a) a, b from t", "Limit by [#0] 1 from 0"),
+        ("select b, string_agg(b, ',' order by a) from t group by b", "string_agg(#0, ',')"),
+        ("select a, b, count(*) from t group by rollup (a, b)", "UnionAll"),
     ] {
         let plan = plan(query).await;
         assert!(plan.contains(operator), "{query} should have {operator}:\n{plan}");
@@ -57,14 +63,38 @@ async fn compiles_what_can_be_maintained() {
 async fn names_what_cannot_be_maintained() {
     for (query, construct) in [
         ("select * from t left join u on a = x", "LEFT JOIN"),
-        ("select a from t limit 1", "LIMIT"),
-        ("select a, row_number() over (order by a) from t", "window function"),
         ("select now() from t", "now()"),
         ("select a from t where not exists (select 1 from u where x = a)", "NOT EXISTS"),
         ("select a from t intersect select x from u", "INTERSECT"),
-        ("select distinct on (a) a, b from t", "DISTINCT ON"),
     ] {
         let message = refusal(query).await;
         assert!(message.contains(construct), "{query} should name {construct}: {message}");
     }
+}
+
+/// What only looks at the first rows of each partition is cut to them; what looks further isn't.
+#[tokio::test]
+async fn numbered_rows_are_cut_to_the_first() {
+    let numbered = |window: &str, condition: &str| {
+        format!("select * from (select a, b, {window} as n from t) as s where {condition}")
+    };
+    for (window, condition, limit) in [
+        ("row_number() over (partition by b order by a)", "n <= 3", Some("3 from 0")),
+        ("row_number() over (partition by b order by a)", "n < 3 and a > 5", Some("2 from 0")),
+        ("rank() over (order by a desc)", "n = 1", Some("1 from 0")),
+        ("row_number() over (partition by b order by a)", "n > 3", None),
+        ("dense_rank() over (order by a)", "n <= 3", None),
+        ("row_number() over (partition by b order by a)", "n <= 3 or a = 1", None),
+        ("count(*) over (partition by b order by a)", "n <= 3", None),
+    ] {
+        let plan = plan(&numbered(window, condition)).await;
+        match limit {
+            Some(limit) => assert!(plan.contains(limit), "{window}, {condition}:\n{plan}"),
+            None => assert!(!plan.contains("Limit"), "{window}, {condition}:\n{plan}"),
+        }
+    }
+    let beside =
+        "select * from (select a, row_number() over (order by a) as n, count(*) over () as c
+        from t) as s where n <= 3";
+    assert!(!plan(beside).await.contains("Limit by"), "another window looks at all rows");
 }

@@ -125,7 +125,7 @@ impl<T: Timestamp, W: Accumulator> Aggregator<(), T, W> for WeightOfGroup<W> {
 }
 
 /// Results can't be combined; only windows would ask for it.
-pub(super) struct Never;
+pub(in crate::circuit) struct Never;
 
 impl Semigroup<Row> for Never {
     fn combine(_: &Row, _: &Row) -> Row {

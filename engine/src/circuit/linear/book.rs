@@ -34,7 +34,7 @@ impl ErrorBook {
         (book, published)
     }
 
-    pub(super) fn add(&mut self, error: RowError, weight: ZWeight) {
+    pub(crate) fn add(&mut self, error: RowError, weight: ZWeight) {
         let counts = Arc::make_mut(&mut self.counts);
         let count = counts.entry(error.clone()).or_default();
         *count += weight;
@@ -44,25 +44,25 @@ impl ErrorBook {
         self.changed = true;
     }
 
-    pub(super) fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         if mem::take(&mut self.changed) {
             self.published.set(Arc::clone(&self.counts));
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.counts = Arc::default();
         self.changed = true;
     }
 
-    pub(super) fn swap(&mut self, other: &mut Self) {
+    pub(crate) fn swap(&mut self, other: &mut Self) {
         mem::swap(&mut self.counts, &mut other.counts);
         (self.changed, other.changed) = (true, true);
     }
 
     /// Writes the book into a checkpoint, also when it is empty: an operator without a file is a
     /// new one, and must be filled from the start.
-    pub(super) fn checkpoint(
+    pub(crate) fn checkpoint(
         &self,
         base: &StoragePath,
         id: Option<&str>,
@@ -78,7 +78,7 @@ impl ErrorBook {
         Ok(())
     }
 
-    pub(super) fn restore(
+    pub(crate) fn restore(
         &mut self,
         base: &StoragePath,
         id: Option<&str>,

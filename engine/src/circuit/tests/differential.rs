@@ -11,6 +11,7 @@ use stillframe_protocol::{
 
 use super::cluster::Cluster;
 use super::model::{CUSTOMERS, ORDERS, RATES, Random, Tables, customers, orders, rates, tables};
+use super::partitions;
 use super::plans::{
     Rows, and, bigint, binary, call, cast, column, integer, scan, text, union, values,
 };
@@ -175,6 +176,7 @@ pub(super) fn views() -> Vec<(&'static str, Rows)> {
         ("the same filter again", filtered),
     ];
     let mut all = views;
+    all.extend(partitions::views());
     let id = |name: &str, views: &[(&str, Rows)]| {
         let place = views.iter().position(|view| view.0 == name).expect("the view exists");
         (RelationId(100 + place as u32), views[place].1.0.schema())

@@ -13,6 +13,7 @@ use datafusion::common::ScalarValue;
 use stillframe_protocol::{Aggregate, AggregateFunction, Expression, Plan, RelationId, RowError};
 
 use super::cluster::{Bag, functions};
+use super::partitions::partition;
 use super::plans::schema;
 use crate::circuit::tests::model::Tables;
 use crate::expression::scalar;
@@ -120,6 +121,11 @@ fn rows(
             let input = rows(input, tables, views, errors);
             aggregate(input, groups, aggregates, schema, errors)
         }
+        Plan::Partition { input, keys, computation, .. } => {
+            let input_schema = input.schema();
+            let input = rows(input, tables, views, errors);
+            partition(input, &input_schema, keys, computation, errors)
+        }
         Plan::Distinct { input } => {
             let mut input = rows(input, tables, views, errors);
             input.sort_by(compare);
@@ -142,7 +148,7 @@ fn normal(row: Record) -> Record {
     row.into_iter().map(value).collect()
 }
 
-fn evaluate(
+pub(super) fn evaluate(
     expression: &Expression,
     schema: &Arc<Schema>,
     row: &Record,
@@ -176,7 +182,7 @@ fn is_true(
     }
 }
 
-fn compare(left: &Record, right: &Record) -> Ordering {
+pub(super) fn compare(left: &Record, right: &Record) -> Ordering {
     let types: Vec<DataType> = left.iter().map(ScalarValue::data_type).collect();
     let codec = Codec::new(schema(&types)).unwrap();
     let encode =

@@ -13,6 +13,7 @@
 //! | `copy` | takes the data of a COPY of two columns |
 //! | `begin`, `end`, `done`, `notice`, `panic` | what they say |
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -67,6 +68,7 @@ impl Drop for Alive {
 pub(super) struct Scripted {
     world: Arc<World>,
     status: TransactionStatus,
+    kept: HashMap<String, Option<Arc<Plan>>>,
     notices: Vec<Notice>,
     progress: Progress,
     zone: String,
@@ -88,7 +90,14 @@ impl Scripted {
     pub(super) fn new(world: Arc<World>) -> Self {
         let status = TransactionStatus::Idle;
         let zone = "UTC".to_owned();
-        Self { world, status, notices: vec![], progress: Progress::default(), zone }
+        Self {
+            world,
+            status,
+            kept: HashMap::new(),
+            notices: vec![],
+            progress: Progress::default(),
+            zone,
+        }
     }
 
     fn rows(&self, numbers: BoxStream<'static, Result<Vec<i32>, Error>>) -> Answer<Copy> {
@@ -240,6 +249,22 @@ impl Backend for Scripted {
     async fn copy_finish(copy: Copy) -> Result<String, Error> {
         copy.world.copied.lock().unwrap().extend_from_slice(&copy.data);
         Ok("COPY 1".to_owned())
+    }
+
+    fn keep(&mut self, name: &str, prepared: Option<Arc<Plan>>) -> Result<(), Error> {
+        self.kept.insert(name.to_owned(), prepared);
+        Ok(())
+    }
+
+    fn kept(&self, name: &str) -> Result<Option<Arc<Plan>>, Error> {
+        self.kept.get(name).cloned().ok_or_else(|| {
+            let message = format!("prepared statement \"{name}\" does not exist");
+            Error::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
+        })
+    }
+
+    fn forget(&mut self, name: &str) {
+        self.kept.remove(name);
     }
 
     fn fail(&mut self) {
