@@ -238,6 +238,10 @@ pub(crate) fn scalar(value: &Literal) -> ScalarValue {
             let interval = IntervalMonthDayNano::new(*months, *days, *nanoseconds);
             ScalarValue::IntervalMonthDayNano(Some(interval))
         }
+        Literal::List(element, values) => {
+            let values: Vec<_> = values.iter().map(scalar).collect();
+            ScalarValue::List(ScalarValue::new_list_nullable(&values, element))
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Views and the filters of scans go through here. What can't be said exactly in the protocol's form
 //! is [`Inexpressible`]; a scan then evaluates it itself, and a view is refused.
 
+use arrow::array::Array;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Case, InList, Like, ScalarFunction};
@@ -181,6 +182,14 @@ pub(crate) fn literal(value: &ScalarValue) -> Converted<Literal> {
         ScalarValue::IntervalMonthDayNano(Some(value)) => {
             Literal::IntervalMonthDayNano(value.months, value.days, value.nanoseconds)
         }
+        ScalarValue::List(list) => {
+            let values = list.value(0);
+            let values = (0..values.len()).map(|place| {
+                let value = ScalarValue::try_from_array(&values, place);
+                literal(&value.map_err(|error| Inexpressible(error.to_string()))?)
+            });
+            Literal::List(list.value_type(), values.collect::<Converted<_>>()?)
+        }
         other => return cannot(format!("a constant of type {}", other.data_type())),
     })
 }
@@ -229,6 +238,9 @@ fn binary(operator: Operator) -> Converted<BinaryOperator> {
 /// Whether hosts can store values of this type.
 pub(crate) fn is_storable(data_type: &DataType) -> bool {
     use arrow::datatypes::{IntervalUnit, TimeUnit};
+    if let DataType::List(element) = data_type {
+        return !element.data_type().is_nested() && is_storable(element.data_type());
+    }
     matches!(
         data_type,
         DataType::Boolean

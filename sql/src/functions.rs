@@ -6,11 +6,18 @@
 
 mod aggregate;
 mod arithmetic;
+mod array;
+mod bytea;
 mod cast;
+mod clock;
+mod coalesce;
 mod coercion;
 mod concat;
 mod correlation;
 mod datetime;
+mod identity;
+mod interval;
+mod json;
 mod list;
 mod marker;
 mod math;
@@ -26,6 +33,8 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 mod ties;
+mod typed;
+mod uuid;
 
 use std::sync::{Arc, LazyLock};
 
@@ -43,7 +52,8 @@ use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingF
 pub(crate) use aggregate::ONLY_ROW_OF;
 pub(crate) use correlation::is_single;
 pub(crate) use set_operation::is_of_all_rows;
-pub(crate) use syntax::rewrite;
+pub(crate) use syntax::clock::unname;
+pub(crate) use syntax::{json as json_rows, rewrite};
 
 use crate::Type;
 use crate::query::Purpose;
@@ -52,6 +62,7 @@ use crate::types::Types;
 use crate::{Frame, system};
 use scalar::Function;
 pub(crate) use scalar::no_function;
+use typed::Typed;
 
 /// Our scalar functions.
 fn scalars() -> Vec<Arc<ScalarUDF>> {
@@ -76,13 +87,20 @@ fn scalars() -> Vec<Arc<ScalarUDF>> {
         .chain(pattern::DEFINITIONS);
     definitions
         .map(Function::udf)
-        .chain([
-            cast::function(),
-            list::array_or_empty(),
-            nullif::nullif(),
-            aggregate::only_row_of(),
-        ])
+        .chain(typed_definitions().map(Typed::udf))
+        .chain([cast::function(), list::array_or_empty(), nullif::nullif(), identity::of_type()])
+        .chain([coalesce::coalesce(), aggregate::only_row_of()])
         .collect()
+}
+
+/// Those that are settled by SQL types.
+fn typed_definitions() -> impl Iterator<Item = &'static Typed> {
+    array::definitions()
+        .chain(json::definitions())
+        .chain(interval::definitions())
+        .chain(clock::definitions())
+        .chain(bytea::definitions())
+        .chain([&string::PADDED])
 }
 
 /// Our aggregate functions.
@@ -150,6 +168,7 @@ pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder 
         .retain(|function| !DIFFERENT.contains(&function.name()));
     builder.scalar_functions().get_or_insert_default().extend(scalars());
     builder.scalar_functions().get_or_insert_default().extend(marker::functions());
+    builder.scalar_functions().get_or_insert_default().push(uuid::random());
     builder.aggregate_functions().get_or_insert_default().extend(aggregates());
     builder.with_analyzer_rules(rules).with_type_planner(Arc::new(Types))
 }

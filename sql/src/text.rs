@@ -11,6 +11,7 @@ mod encode;
 mod float;
 mod integer;
 mod interval;
+pub(crate) mod json;
 mod list;
 mod moment;
 mod numeric;
@@ -25,7 +26,7 @@ pub(crate) use calendar::{
     DAY_US, NEGATIVE_INFINITY_DAYS, NEGATIVE_INFINITY_US, POSITIVE_INFINITY_DAYS,
     POSITIVE_INFINITY_US, check_date, check_timestamp, civil, days_from_civil, days_in_month,
 };
-pub(crate) use decode::text_as;
+pub(crate) use decode::{bytea, text_as};
 pub(crate) use numeric::{MAX_PRECISION, Numeric, out_of_digits, out_of_precision, rescale};
 
 use crate::{Error, SqlState};

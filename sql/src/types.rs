@@ -5,6 +5,8 @@ mod syntax;
 
 pub(crate) use syntax::Types;
 
+use std::collections::HashMap;
+
 use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +25,9 @@ pub enum Type {
     Text,
     /// Characters at most.
     Varchar(Option<u32>),
-    /// Characters, padded with blanks.
-    Char(u32),
+    /// Characters, padded with blanks when shown and carried without them; `bpchar` without a
+    /// length keeps them as short as they are.
+    Char(Option<u32>),
     Name,
     /// PostgreSQL's one-byte `"char"`.
     InternalChar,
@@ -139,12 +142,8 @@ impl Type {
         }
     }
 
-    /// The type with this OID, without a modifier; none if there is no such type here. Without a
-    /// length `char` is text.
+    /// The type with this OID, without a modifier; none if there is no such type here.
     pub fn from_oid(oid: u32) -> Option<Self> {
-        if oid == Self::Char(1).oid() {
-            return Some(Self::Text);
-        }
         let scalars = [
             Self::Boolean,
             Self::Bytea,
@@ -161,6 +160,7 @@ impl Type {
             Self::Double,
             Self::Unknown,
             Self::Varchar(None),
+            Self::Char(None),
             Self::Int2Vector,
             Self::OidVector,
             Self::Xid,
@@ -239,7 +239,7 @@ impl Type {
             Self::Numeric(Some((precision, scale))) => {
                 ((i32::from(*precision) << 16) | (i32::from(*scale) & 0x7ff)) + 4
             }
-            Self::Varchar(Some(characters)) | Self::Char(characters) => {
+            Self::Varchar(Some(characters)) | Self::Char(Some(characters)) => {
                 i32::try_from(*characters).map_or(-1, |characters| characters + 4)
             }
             _ => -1,
@@ -302,6 +302,15 @@ impl Type {
         }
         let kind = serde_json::to_string(self).expect("a type has no map");
         field.with_metadata([(METADATA_KEY.to_owned(), kind)].into())
+    }
+
+    /// What a constant's metadata must say for it to be of this type, if anything: a text without
+    /// metadata is a literal of no type.
+    pub(crate) fn told(&self) -> Option<HashMap<String, String>> {
+        let is_plain =
+            *self != Self::Text && Self::from_arrow(&self.arrow()).as_ref() == Some(self);
+        let kind = || serde_json::to_string(self).expect("a type has no map");
+        (!is_plain).then(|| [(METADATA_KEY.to_owned(), kind())].into())
     }
 
     /// The SQL type of a field: what its metadata says, else what its Arrow type tells.

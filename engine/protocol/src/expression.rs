@@ -40,6 +40,8 @@ pub enum Literal {
     TimestampMicrosecond(i64, Option<String>),
     /// `interval`: months, days, nanoseconds.
     IntervalMonthDayNano(i32, i32, i64),
+    /// An array: the type of its elements, and they.
+    List(DataType, Vec<Literal>),
 }
 
 /// An operator of one operand.

@@ -2,10 +2,11 @@
 //!
 //! A field of a fixed width is a byte that says whether it is NULL, then as many bytes as its type
 //! has. A field of text or bytes is one byte if it is NULL or empty, else blocks: four of 8 bytes
-//! and then any number of 32, each followed by 0xFF if more follow and by its length if not. So
+//! and then any number of 32, each followed by 0xFF if more follow and by its length if not. A list is
+//! one byte if it is NULL or empty, else its elements' own fields as such bytes, and an empty one. So
 //! fields can be found, cut out and put together without being decoded.
 
-use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, PrimitiveArray};
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Float32Type, Float64Type, IntervalUnit, SchemaRef, TimeUnit,
 };
@@ -31,6 +32,7 @@ pub struct Codec {
 enum Width {
     Fixed(usize),
     Variable,
+    List,
 }
 
 impl Codec {
@@ -275,6 +277,10 @@ fn width(data_type: &DataType) -> Result<Width, EngineError> {
             Width::Fixed(17)
         }
         DataType::Utf8 | DataType::Binary => Width::Variable,
+        DataType::List(element) if !element.data_type().is_nested() => {
+            width(element.data_type())?;
+            Width::List
+        }
         other => return Err(EngineError::UnsupportedType(other.clone())),
     })
 }
@@ -285,6 +291,16 @@ fn field_len(width: Width, bytes: &[u8]) -> usize {
     match width {
         Width::Fixed(length) => length,
         Width::Variable => decode::blocks(bytes, |_| ()),
+        Width::List => {
+            let mut offset = 0;
+            loop {
+                let length = decode::blocks(&bytes[offset..], |_| ());
+                offset += length;
+                if length <= 1 {
+                    return offset;
+                }
+            }
+        }
     }
 }
 
@@ -300,6 +316,15 @@ fn normalise_floats(column: &ArrayRef) -> ArrayRef {
             |value| value.is_nan() || value.to_bits() == (-0.0f64).to_bits(),
             |value| if value.is_nan() { f64::NAN } else { value + 0.0 },
         ),
+        DataType::List(element) if element.data_type().is_floating() => {
+            let lists = column.as_list::<i32>();
+            let values = normalise_floats(lists.values());
+            if Arc::ptr_eq(&values, lists.values()) {
+                return Arc::clone(column);
+            }
+            let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+            Arc::new(ListArray::new(Arc::clone(element), offsets, values, nulls))
+        }
         _ => Arc::clone(column),
     }
 }

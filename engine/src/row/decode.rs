@@ -13,6 +13,8 @@ use arrow::datatypes::{
     TimestampMicrosecondType,
 };
 
+use arrow_row::{RowConverter, SortField};
+
 use crate::EngineError;
 
 /// The first byte of a text or bytes field that is neither NULL nor empty.
@@ -53,6 +55,15 @@ pub(super) fn column(data_type: &DataType, fields: &[&[u8]]) -> Result<ArrayRef,
         DataType::Binary => {
             let (offsets, values) = concatenated(fields)?;
             Arc::new(BinaryArray::try_new(offsets, values, nulls(fields))?)
+        }
+        DataType::List(_) => {
+            let converter = RowConverter::new(vec![SortField::new(data_type.clone())])?;
+            let parser = converter.parser();
+            let mut columns =
+                converter.convert_rows(fields.iter().map(|field| parser.parse(field)))?;
+            columns
+                .pop()
+                .ok_or_else(|| EngineError::Corrupt("a list without a column".to_owned()))?
         }
         other => return Err(EngineError::UnsupportedType(other.clone())),
     })

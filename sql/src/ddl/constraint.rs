@@ -14,7 +14,9 @@ use datafusion::sql::sqlparser::ast::{
 pub(super) use check::generated;
 
 use crate::query::QueryContext;
-use crate::{Catalog, Constraint, ConstraintKind, Error, Relation, RelationKind, SqlState, names};
+use crate::{
+    Catalog, Constraint, ConstraintKind, Error, Relation, RelationKind, SqlState, Type, names,
+};
 
 /// How long a name may be.
 const NAME_BYTES_MAX: usize = 63;
@@ -76,6 +78,9 @@ impl Definer<'_> {
             let message = format!("multiple primary keys for table \"{table}\" are not allowed");
             return Err(Error::new(SqlState::INVALID_TABLE_DEFINITION, message));
         }
+        for place in &columns {
+            check_key(&self.relation.columns[*place].kind)?;
+        }
         key.clone_from(&columns);
         for place in &columns {
             self.relation.columns[*place].not_null = true;
@@ -92,6 +97,9 @@ impl Definer<'_> {
         columns: Vec<usize>,
         is_index: bool,
     ) -> Result<(), Error> {
+        for place in &columns {
+            check_key(&self.relation.columns[*place].kind)?;
+        }
         let name = self.index_name(name, &columns, if is_index { "idx" } else { "key" })?;
         self.push(name, ConstraintKind::Unique { columns, is_index });
         Ok(())
@@ -292,4 +300,17 @@ fn refuse_deferrable(characteristics: Option<&ConstraintCharacteristics>) -> Res
 pub(super) fn same_columns(left: &[usize], right: &[usize]) -> bool {
     left.len() == right.len()
         && left.iter().collect::<BTreeSet<_>>() == right.iter().collect::<BTreeSet<_>>()
+}
+
+/// Refuses types whose equal values can differ: a key's rows are found by their bytes.
+fn check_key(kind: &Type) -> Result<(), Error> {
+    match kind {
+        Type::Interval | Type::Jsonb => Err(Error::unsupported(format!("a key of type {kind}"))),
+        Type::Json => {
+            let message =
+                "data type json has no default operator class for access method \"btree\"";
+            Err(Error::new(SqlState::UNDEFINED_OBJECT, message))
+        }
+        _ => Ok(()),
+    }
 }

@@ -78,6 +78,11 @@ fn cast_of(from: &Type, to: &Type) -> Cast {
         (from, to) if is_moment(from) && is_moment(to) => Cast::Text,
         (Type::Timestamp | Type::Timestamptz | Type::Interval, Type::Time) => Cast::Text,
         (Type::Time, Type::Interval) => Cast::Text,
+        (Type::Array(from), Type::Array(to)) => match cast_of(from, to) {
+            Cast::None if from.arrow() == to.arrow() => Cast::None,
+            Cast::Missing => Cast::Missing,
+            _ => Cast::Text,
+        },
         (Type::Json, Type::Jsonb) | (Type::Jsonb, Type::Json) => Cast::Text,
         (Type::SmallInt | Type::Integer | Type::BigInt, Type::Oid) => Cast::Text,
         (Type::Oid, Type::Integer | Type::BigInt) => Cast::Integer,

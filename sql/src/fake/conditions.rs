@@ -113,6 +113,10 @@ fn scalar(literal: &Literal) -> ScalarValue {
         Literal::TimestampMicrosecond(value, zone) => {
             ScalarValue::TimestampMicrosecond(Some(*value), zone.as_deref().map(Into::into))
         }
-        Literal::IntervalMonthDayNano(..) => panic!("intervals are compared by their span"),
+        Literal::IntervalMonthDayNano(..) => panic!("intervals are compared by their keys"),
+        Literal::List(element, values) => {
+            let values: Vec<_> = values.iter().map(scalar).collect();
+            ScalarValue::List(ScalarValue::new_list_nullable(&values, element))
+        }
     }
 }

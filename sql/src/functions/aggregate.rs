@@ -41,6 +41,11 @@ pub(super) fn functions() -> Vec<Arc<AggregateUDF>> {
     ]
 }
 
+/// `sum`
+pub(super) fn sum() -> Arc<AggregateUDF> {
+    Total::udaf(Kind::Sum)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Sum,
@@ -65,7 +70,7 @@ impl Total {
 fn result(kind: Kind, argument: &DataType) -> Option<Type> {
     let widest = |scale| Type::Numeric(Some((MAX_PRECISION, scale)));
     if matches!(argument, DataType::Interval(IntervalUnit::MonthDayNano)) {
-        return (kind == Kind::Sum).then_some(Type::Interval);
+        return Some(Type::Interval);
     }
     Some(match (kind, rank(argument)?) {
         (Kind::Sum, Rank::SmallInt | Rank::Integer) => Type::BigInt,
@@ -103,7 +108,7 @@ impl Total {
         Ok(if is_float(argument) {
             Box::new(FloatTotals::new(self.kind, output))
         } else if matches!(argument, DataType::Interval(_)) {
-            Box::new(IntervalTotals::default())
+            Box::new(IntervalTotals::new(self.kind))
         } else {
             Box::new(ExactTotals::new(self.kind, scale(argument), output))
         })

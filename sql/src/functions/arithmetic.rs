@@ -22,6 +22,8 @@ use crate::functions::scalar::{Definition, Resolved, no_operator};
 use crate::text::MAX_PRECISION;
 use crate::{Error, Type};
 
+pub(super) use moment::divide as interval_quotient;
+
 /// Digits after the point that a quotient of `numeric`s has at least.
 pub(super) const QUOTIENT_SCALE_MIN: i8 = 16;
 

@@ -4,6 +4,7 @@
 //! where the cast depends on it. So a cast, too, is nothing but a name and arguments.
 
 mod convert;
+mod json;
 mod moment;
 mod number;
 mod parse;
@@ -25,7 +26,7 @@ use crate::functions::scalar::type_name;
 use crate::text::{Excess, TextFormat, TimeZone};
 use crate::{Error, SqlState, Type};
 
-pub(super) use parse::literal;
+pub(super) use parse::{literal, settled};
 
 const NAME: &str = "cast";
 
@@ -164,6 +165,7 @@ fn no_cast(from: &Type, to: &Type) -> Error {
     let bare = |kind: &Type| match kind {
         Type::Numeric(_) => "numeric".to_owned(),
         Type::Varchar(_) => "character varying".to_owned(),
+        Type::Char(_) => "character".to_owned(),
         other => other.to_string(),
     };
     let message = format!("cannot cast type {} to {}", bare(from), bare(to));

@@ -6,6 +6,8 @@
 //! second pass then makes every cast one of [`super::cast`], so that none is left that rounds, wraps
 //! or overflows differently.
 
+mod alike;
+mod arguments;
 mod casts;
 mod operands;
 
@@ -37,7 +39,7 @@ impl AnalyzerRule for Coercion {
         let format = format(config);
         let settled = plan.transform_up_with_subqueries(|plan| settle(plan, &format))?.data;
         let cast = settled.transform_up_with_subqueries(|plan| recast(plan, &format))?.data;
-        Ok(cast)
+        Ok(cast.transform_up_with_subqueries(alike::rewrite)?.data)
     }
 }
 
@@ -68,7 +70,8 @@ fn settle(plan: LogicalPlan, format: &TextFormat) -> Result<Transformed<LogicalP
     let mut rewrite = |expr: Expr| Ok(expr.rewrite(&mut rewriter)?.data);
     plan.map_expressions(|expr| Ok(Transformed::yes(renamed(expr, &names, &mut rewrite)?)))?
         .map_data(|plan| TypeCoercionRewriter::new(&schema).coerce_plan(plan))?
-        .map_data(|plan| plan.recompute_schema())
+        .map_data(|plan| plan.recompute_schema())?
+        .map_data(operands::elements_known)
 }
 
 /// Rewrites an expression of a node, which keeps the name by which others know it. The members of

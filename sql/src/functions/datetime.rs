@@ -70,7 +70,7 @@ fn truncated(types: &[DataType]) -> Result<Resolved, Error> {
     let returns = match value {
         DataType::Timestamp(_, None) => Type::Timestamp,
         DataType::Timestamp(_, Some(_)) | DataType::Date32 => Type::Timestamptz,
-        DataType::Interval(_) => return Err(Error::unsupported("date_trunc of an interval")),
+        DataType::Interval(_) => Type::Interval,
         _ => return Err(none()),
     };
     let mut arguments = vec![DataType::Utf8, returns.arrow()];
@@ -125,6 +125,16 @@ fn find_zone(name: &str) -> std::result::Result<TimeZone, ArrowError> {
         let message = format!("time zone \"{name}\" not recognized");
         raise(SqlState::INVALID_PARAMETER_VALUE, message)
     })
+}
+
+/// The zone of a name; as POSIX has it, a bare offset counts westwards.
+fn find_posix_zone(name: &str) -> std::result::Result<TimeZone, ArrowError> {
+    let turned = match name.trim().split_at_checked(1) {
+        Some(("+", rest)) if rest.starts_with(|c: char| c.is_ascii_digit()) => format!("-{rest}"),
+        Some(("-", rest)) if rest.starts_with(|c: char| c.is_ascii_digit()) => format!("+{rest}"),
+        _ => name.to_owned(),
+    };
+    find_zone(&turned)
 }
 
 /// The zone that the last argument names; it is a constant.
@@ -198,6 +208,26 @@ fn extract(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 fn truncate(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let (arrays, is_scalar) = arrays(arguments)?;
     let units = arrays[0].as_string::<i32>();
+    if matches!(arrays[1].data_type(), DataType::Interval(_)) {
+        let spans = arrays[1].as_primitive::<IntervalMonthDayNanoType>();
+        let mut result = Vec::with_capacity(spans.len());
+        for pair in units.iter().zip(spans) {
+            let (Some(name), Some(span)) = pair else {
+                result.push(None);
+                continue;
+            };
+            let unit = Field::find(name).ok_or_else(|| {
+                let message = format!("unit \"{name}\" not recognized for type interval");
+                raise(SqlState::INVALID_PARAMETER_VALUE, message)
+            })?;
+            result.push(Some(field::truncate_interval(span, unit).ok_or_else(|| {
+                let message = format!("unit \"{name}\" not supported for type interval");
+                raise(SqlState::FEATURE_NOT_SUPPORTED, message)
+            })?));
+        }
+        let result = arrow::array::IntervalMonthDayNanoArray::from(result);
+        return shaped(Arc::new(result), is_scalar);
+    }
     let values = arrays[1].as_primitive::<TimestampMicrosecondType>();
     let has_zone = matches!(arrays[1].data_type(), DataType::Timestamp(_, Some(_)));
     let zone = if has_zone { Some(session_zone(&arrays)?) } else { None };
@@ -250,7 +280,7 @@ fn in_zone(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
             result.push(None);
             continue;
         }
-        let zone = last.get(zones.value(place), find_zone)?;
+        let zone = last.get(zones.value(place), find_posix_zone)?;
         let us = values.value(place);
         if us == POSITIVE_INFINITY_US || us == NEGATIVE_INFINITY_US {
             result.push(Some(us));

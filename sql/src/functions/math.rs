@@ -79,6 +79,9 @@ enum Round {
 fn same(name: &'static str, types: &[DataType]) -> Result<Resolved, Error> {
     let none = || no_function(name, types);
     let [operand] = types else { return Err(none()) };
+    if operand.is_null() {
+        return Ok(Resolved::new(vec![DataType::Float64], Type::Double));
+    }
     rank(operand).ok_or_else(none)?;
     let plain = common(std::slice::from_ref(operand), Purpose::Column).ok_or_else(none)?;
     let returns = Type::from_arrow(&plain).ok_or_else(none)?;
@@ -89,7 +92,7 @@ fn same(name: &'static str, types: &[DataType]) -> Result<Resolved, Error> {
 fn double_or_decimal(name: &'static str, types: &[DataType]) -> Result<Resolved, Error> {
     match types {
         [DataType::Decimal128(..)] => same(name, types),
-        [operand] if rank(operand).is_some() => {
+        [operand] if rank(operand).is_some() || operand.is_null() => {
             Ok(Resolved::new(vec![DataType::Float64], Type::Double))
         }
         _ => Err(no_function(name, types)),
@@ -121,6 +124,9 @@ fn to_scale(name: &'static str, types: &[DataType]) -> Result<Resolved, Error> {
         [_] => whole(name, types),
         [number, digits] => {
             let none = || no_function(name, types);
+            // What is of no type yet is a numeric here.
+            let bare = Type::Numeric(None).arrow();
+            let number = if number.is_null() { &bare } else { number };
             let (precision, scale) = decimal(number).ok_or_else(none)?;
             if !matches!(rank(digits), Some(Rank::SmallInt | Rank::Integer)) {
                 return Err(none());

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr,
+};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, GetFieldAccess};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::functions::arithmetic::Operator;
@@ -15,6 +17,8 @@ use crate::functions::concat::CONCAT;
 use crate::functions::datetime::{self, extract_scale};
 use crate::functions::resolve::{Purpose, common};
 use crate::functions::scalar::{Definition, Function, no_operator, type_name};
+use crate::functions::typed::{Typed, is_text, kind_of};
+use crate::functions::{array, bytea, json};
 use crate::text::MAX_PRECISION;
 use crate::{Error, SqlState, Type};
 
@@ -28,12 +32,63 @@ impl ExprPlanner for Operators {
         expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
-        let Some(definition) = definition(&expr, schema) else {
+        if let Some(typed) = typed(&expr, schema) {
+            let operands = vec![expr.left, expr.right];
+            let call = ScalarFunction::new_udf(typed.udf(), operands);
+            return Ok(PlannerResult::Planned(Expr::ScalarFunction(call)));
+        }
+        let Some(definition) = definition(&expr) else {
             return Ok(PlannerResult::Original(comparable(expr, schema)?));
         };
         let operands = vec![expr.left, expr.right];
         let call = ScalarFunction::new_udf(Function::udf(definition), operands);
         Ok(PlannerResult::Planned(Expr::ScalarFunction(call)))
+    }
+
+    fn plan_field_access(
+        &self,
+        access: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let kind = kind_of(&access.expr.to_field(schema)?.1);
+        let is_json = matches!(kind, Type::Json | Type::Jsonb);
+        let (function, index) = match &access.field_access {
+            GetFieldAccess::ListIndex { key } if is_json => {
+                (&json::SUBSCRIPT, key.as_ref().clone())
+            }
+            GetFieldAccess::NamedStructField { name } if is_json => {
+                (&json::SUBSCRIPT, Expr::Literal(name.clone(), None))
+            }
+            GetFieldAccess::ListIndex { key }
+                if matches!(kind, Type::Int2Vector | Type::OidVector) =>
+            {
+                (&array::VECTOR_SUBSCRIPT, key.as_ref().clone())
+            }
+            GetFieldAccess::ListIndex { key } => (&array::SUBSCRIPT, key.as_ref().clone()),
+            _ => return Ok(PlannerResult::Original(access)),
+        };
+        let call = ScalarFunction::new_udf(function.udf(), vec![access.expr, index]);
+        Ok(PlannerResult::Planned(Expr::ScalarFunction(call)))
+    }
+
+    fn plan_array_literal(&self, _: Vec<Expr>, _: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
+        // One with elements is a call by now.
+        let message = "cannot determine type of empty array";
+        Err(Error::new(SqlState::INDETERMINATE_DATATYPE, message)
+            .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[].")
+            .into())
+    }
+
+    fn plan_substring(&self, arguments: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        Ok(planned(&bytea::SUBSTRING, arguments))
+    }
+
+    fn plan_position(&self, arguments: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        Ok(planned(&bytea::POSITION, arguments))
+    }
+
+    fn plan_overlay(&self, arguments: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        Ok(planned(&bytea::OVERLAY, arguments))
     }
 
     fn plan_extract(&self, arguments: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
@@ -94,35 +149,83 @@ fn comparable(mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<RawBinaryExp
         return Ok(expr);
     }
     match (is_text(&expr.left), is_text(&expr.right)) {
-        (true, _) if right == DataType::Boolean => expr.left = typed(expr.left, right),
-        (_, true) if left == DataType::Boolean => expr.right = typed(expr.right, left),
+        (true, _) if has_literals(&right) => expr.left = typed(expr.left, right),
+        (_, true) if has_literals(&left) => expr.right = typed(expr.right, left),
         (false, false) => return Err(no_operator(&expr.op.to_string(), &[left, right]).into()),
         _ => {}
     }
     Ok(expr)
 }
 
-fn definition(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<&'static Definition> {
+/// Whether DataFusion refuses to compare values of this type with texts.
+fn has_literals(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Boolean | DataType::Interval(_) | DataType::List(_))
+}
+
+fn planned(function: &'static Typed, arguments: Vec<Expr>) -> PlannerResult<Vec<Expr>> {
+    let call = ScalarFunction::new_udf(function.udf(), arguments);
+    PlannerResult::Planned(Expr::ScalarFunction(call))
+}
+
+/// The operators of JSON, arrays and bytes.
+fn typed(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<&'static Typed> {
+    let kind = |operand: &Expr| match operand.to_field(schema) {
+        _ if is_untyped(operand) => Type::Unknown,
+        Ok((_, field)) => kind_of(&field),
+        Err(_) => Type::Unknown,
+    };
+    let (left, right) = (kind(&expr.left), kind(&expr.right));
+    let is_jsonb = left == Type::Jsonb || right == Type::Jsonb;
+    let is_array = matches!(left, Type::Array(_)) || matches!(right, Type::Array(_));
+    let is_bytea = left == Type::Bytea || right == Type::Bytea;
+    Some(match &expr.op {
+        BinaryOperator::Arrow if left == Type::Jsonb => &json::GET_JSONB,
+        BinaryOperator::LongArrow if left == Type::Jsonb => &json::GET_JSONB_TEXT,
+        BinaryOperator::Arrow => &json::GET,
+        BinaryOperator::LongArrow => &json::GET_TEXT,
+        BinaryOperator::HashArrow => &json::GET_PATH,
+        BinaryOperator::HashLongArrow => &json::GET_PATH_TEXT,
+        BinaryOperator::HashMinus => &json::DELETE_PATH,
+        BinaryOperator::Question => &json::HAS,
+        BinaryOperator::QuestionAnd => &json::HAS_ALL,
+        BinaryOperator::QuestionPipe => &json::HAS_ANY,
+        BinaryOperator::AtArrow if is_jsonb => &json::CONTAINS,
+        BinaryOperator::ArrowAt if is_jsonb => &json::CONTAINED,
+        BinaryOperator::AtArrow => &array::CONTAINS,
+        BinaryOperator::ArrowAt => &array::CONTAINED,
+        BinaryOperator::PGOverlap => &array::OVERLAPS,
+        BinaryOperator::Lt if is_array => &array::ORDERED[0],
+        BinaryOperator::LtEq if is_array => &array::ORDERED[1],
+        BinaryOperator::Gt if is_array => &array::ORDERED[2],
+        BinaryOperator::GtEq if is_array => &array::ORDERED[3],
+        BinaryOperator::StringConcat
+            if left == Type::Jsonb && (is_jsonb && !is_text_kind(&right)) =>
+        {
+            &json::CONCATENATED
+        }
+        BinaryOperator::StringConcat if right == Type::Jsonb && left == Type::Unknown => {
+            &json::CONCATENATED
+        }
+        BinaryOperator::StringConcat if is_array => &array::CONCATENATED,
+        BinaryOperator::StringConcat if is_bytea => &bytea::CONCATENATED,
+        BinaryOperator::Minus if left == Type::Jsonb => &json::DELETE,
+        _ => return None,
+    })
+}
+
+/// A text that is one already.
+fn is_text_kind(kind: &Type) -> bool {
+    *kind != Type::Unknown && is_text(kind)
+}
+
+fn definition(expr: &RawBinaryExpr) -> Option<&'static Definition> {
     let operator = match &expr.op {
         BinaryOperator::Plus => Operator::Add,
         BinaryOperator::Minus => Operator::Subtract,
         BinaryOperator::Multiply => Operator::Multiply,
         BinaryOperator::Divide => Operator::Divide,
         BinaryOperator::Modulo => Operator::Modulo,
-        BinaryOperator::StringConcat => {
-            // Elements are put to arrays by DataFusion's own function.
-            let kind = |operand: &Expr| {
-                operand
-                    .get_type(schema)
-                    .ok()
-                    .map(|data_type| (data_type.is_list(), data_type.is_null()))
-            };
-            return match (kind(&expr.left), kind(&expr.right)) {
-                (Some((true, _)), Some((false, false)))
-                | (Some((false, false)), Some((true, _))) => None,
-                _ => Some(&CONCAT),
-            };
-        }
+        BinaryOperator::StringConcat => return Some(&CONCAT),
         _ => return None,
     };
     Some(operator.definition())

@@ -154,7 +154,7 @@ pub(crate) fn no_function(name: &str, arguments: &[DataType]) -> Error {
     no_match("function", &format!("{name}({})", names.join(", ")))
 }
 
-fn no_match(what: &str, shown: &str) -> Error {
+pub(super) fn no_match(what: &str, shown: &str) -> Error {
     let message = format!("{what} does not exist: {shown}");
     let message =
         if what == "function" { format!("function {shown} does not exist") } else { message };

@@ -2,15 +2,38 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, StringBuilder};
-use arrow::datatypes::DataType;
+use arrow::array::{Array, AsArray, StringArray, StringBuilder};
+use arrow::datatypes::{DataType, Int32Type};
 use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use crate::functions::row::{arrays, shaped};
 use crate::functions::scalar::{Definition, Resolved, no_function};
+use crate::functions::typed::{Settled, Typed, is_text};
 use crate::text::TextFormat;
 use crate::{Error, TextColumn, Type};
+
+/// A `char(n)` with its blanks.
+pub(super) static PADDED: Typed = Typed {
+    name: "padded",
+    settle: |kinds| match kinds {
+        [text, Type::Integer] if is_text(text) => {
+            Some(Settled::new([text.clone(), Type::Integer], Type::Text))
+        }
+        _ => None,
+    },
+    invoke: pad,
+};
+
+fn pad(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let (arrays, is_scalar) = arrays(arguments)?;
+    let (texts, lengths) = (arrays[0].as_string::<i32>(), arrays[1].as_primitive::<Int32Type>());
+    let padded = texts.iter().zip(lengths).map(|(text, length)| {
+        let (text, length) = (text?, usize::try_from(length?).unwrap_or(0));
+        Some(format!("{text:length$}"))
+    });
+    shaped(Arc::new(padded.collect::<StringArray>()), is_scalar)
+}
 
 pub(super) static DEFINITIONS: &[Definition] = &[
     Definition {

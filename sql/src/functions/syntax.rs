@@ -8,8 +8,11 @@
 //!   and so are `ESCAPE` and `SIMILAR TO`.
 //! - Rows are compared by their fields, and conditions are marked as such.
 
+mod arrays;
 mod casts;
+pub(crate) mod clock;
 mod conditions;
+pub(crate) mod json;
 mod numbers;
 mod rows;
 
@@ -166,18 +169,56 @@ impl Rewriter {
                 *expr = call("timezone", vec![zone, timestamp]);
             }
             // The planner looks for columns of the query around in a function's arguments only.
-            Expr::Array(array) if array.elem.iter().any(is_column) => {
-                *expr = call("make_array", std::mem::take(&mut array.elem));
+            Expr::Array(array) if !array.elem.is_empty() => {
+                if array.elem.iter().any(arrays::is_constructor) {
+                    return Err(Error::unsupported("an array of more than one dimension"));
+                }
+                *expr = call(arrays::CONSTRUCTOR, std::mem::take(&mut array.elem));
+            }
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                if let Some(sliced) = arrays::sliced(root, access_chain)? {
+                    *expr = sliced;
+                }
+            }
+            Expr::AnyOp { left, compare_op, right, .. }
+                if !matches!(right.as_ref(), Expr::Subquery(_)) =>
+            {
+                *expr = arrays::quantified("any", take(left), compare_op, take(right))?;
+            }
+            Expr::AllOp { left, compare_op, right }
+                if !matches!(right.as_ref(), Expr::Subquery(_)) =>
+            {
+                *expr = arrays::quantified("all", take(left), compare_op, take(right))?;
             }
             Expr::Interval(interval) => *expr = interval_cast(interval)?,
+            Expr::Cast { expr: operand, .. } if matches!(operand.as_ref(), Expr::Array(array) if array.elem.is_empty()) =>
+            {
+                **operand = Expr::value(Value::SingleQuotedString("{}".to_owned()));
+            }
             Expr::Cast { expr: operand, data_type, array: false, format: None, .. } => {
                 if let Some(name) = name_cast(operand, data_type) {
                     let operand = take(operand);
                     *expr = call(&name, vec![operand]);
                 }
             }
+            Expr::Like { any: true, negated, expr: operand, pattern, escape_char: None } => {
+                let op = if *negated {
+                    BinaryOperator::PGNotLikeMatch
+                } else {
+                    BinaryOperator::PGLikeMatch
+                };
+                *expr = arrays::quantified("any", take(operand), &op, take(pattern))?;
+            }
+            Expr::ILike { any: true, negated, expr: operand, pattern, escape_char: None } => {
+                let op = if *negated {
+                    BinaryOperator::PGNotILikeMatch
+                } else {
+                    BinaryOperator::PGILikeMatch
+                };
+                *expr = arrays::quantified("any", take(operand), &op, take(pattern))?;
+            }
             Expr::Like { any: true, .. } | Expr::ILike { any: true, .. } => {
-                return Err(Error::unsupported("LIKE ANY"));
+                return Err(Error::unsupported("LIKE ANY with ESCAPE"));
             }
             Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
                 if let Some(escape) = escape_char.take() {
@@ -203,6 +244,17 @@ impl Rewriter {
                     && names::function(&function.name) == "array"
                 {
                     *expr = array_of(query.as_ref().clone())?;
+                } else if let Some(plain) = clock::plain(function) {
+                    *expr = plain;
+                } else if let Some(collected) = json::collected(function) {
+                    *expr = collected;
+                } else if let Expr::Function(function) = expr
+                    && json::RETURNS_ROWS.contains(&names::function(&function.name).as_str())
+                {
+                    let name = json::list_name(&names::function(&function.name));
+                    function.name = ObjectName::from(vec![Ident::with_quote('"', name)]);
+                    let array = std::mem::replace(expr, Expr::value(Value::Null));
+                    *expr = call("unnest", vec![array]);
                 } else if let Expr::Function(function) = expr
                     && RETURNS_ROWS.contains(&names::function(&function.name).as_str())
                 {
@@ -214,14 +266,6 @@ impl Rewriter {
         }
         Ok(())
     }
-}
-
-fn is_column(expr: &Expr) -> bool {
-    let found = ast::visit_expressions(expr, |expr| match expr {
-        Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
 }
 
 /// Marks the columns of the parts of recursive queries that name them.

@@ -14,7 +14,7 @@ use super::from::call;
 use super::scope::{Found, Scope, Unknown};
 use super::{Resolver, resolved};
 use crate::query::QueryContext;
-use crate::{Error, SqlState, names};
+use crate::{Error, SqlState, functions, names};
 
 /// The place of names that are resolved already: one where no text is.
 pub(super) const RESOLVED: Span = Span {
@@ -274,6 +274,9 @@ impl Walk<'_, '_, '_> {
         let span = names::span(&function.name);
         let name = names::function(&function.name);
         let at = |error| self.resolver.locate(error, span);
+        if name == "make_interval" {
+            functions::unname(function)?;
+        }
         if function.over.is_none() && self.is_aggregate(function) {
             if !self.place.has_aggregates() {
                 let message =

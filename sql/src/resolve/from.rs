@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::expressions::Place;
 use super::scope::{Item, Scope, Source, Visible};
 use super::{OutputName, Resolver, internal_alias, resolved};
+use crate::functions::json_rows;
 use crate::{Error, RelationKind, SqlState, names, system};
 
 /// Which side of a join can have no partner.
@@ -124,6 +125,7 @@ impl Resolver<'_> {
         before: &Scope<'_>,
         beside: &Item,
     ) -> Result<Item, Error> {
+        self.pairs(factor);
         match factor {
             TableFactor::Table {
                 name,
@@ -197,10 +199,32 @@ impl Resolver<'_> {
             TableFactor::UNNEST { alias, array_exprs, with_offset: false, .. } => {
                 let scope = Scope::empty(before.parent);
                 for array in array_exprs.iter_mut() {
-                    self.expression(array, &scope, Place::FunctionInFrom)?;
+                    let mut around = array.clone();
+                    if let Err(error) = self.expression(array, &scope, Place::FunctionInFrom) {
+                        let mut items = before.items.clone();
+                        items.push(beside.clone());
+                        let beside = Scope::new(items, before.parent);
+                        return Err(
+                            match self.expression(&mut around, &beside, Place::FunctionInFrom) {
+                                Ok(_) => Error::unsupported("unnest of columns beside it in FROM")
+                                    .with_hint("Put it into the select list of a subquery."),
+                                Err(_) => error,
+                            },
+                        );
+                    }
                 }
                 let width = array_exprs.len();
-                Ok(self.of_function("unnest", width, alias, before, beside)?.into_item())
+                let mut source = self.of_function("unnest", width, alias, before, beside)?;
+                if let [keys, _] = array_exprs.as_slice()
+                    && json_rows::is_pairs(keys)
+                {
+                    for (column, name) in source.columns.iter_mut().zip(["key", "value"]) {
+                        if column.name == source.alias {
+                            column.name = name.to_owned();
+                        }
+                    }
+                }
+                Ok(source.into_item())
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 let mut items = before.items.clone();
@@ -286,6 +310,32 @@ impl Resolver<'_> {
         Err(self.locate(Error::new(SqlState::UNDEFINED_TABLE, message), span))
     }
 
+    /// The keys and values that a function in FROM returns, as the arrays that `unnest` takes.
+    fn pairs(&mut self, factor: &mut TableFactor) {
+        let (name, arguments, alias) = match factor {
+            TableFactor::Table { name, args: Some(arguments), alias, .. } => {
+                (name, &arguments.args, alias)
+            }
+            TableFactor::Function { name, args, alias, .. } => (name, &*args, alias),
+            _ => return,
+        };
+        let function = names::function(name);
+        let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = arguments.as_slice() else {
+            return;
+        };
+        if !json_rows::RETURNS_PAIRS.contains(&function.as_str()) {
+            return;
+        }
+        let arrays = json_rows::pair_names(&function).map(|name| call(&name, vec![value.clone()]));
+        *factor = TableFactor::UNNEST {
+            alias: Some(alias.take().unwrap_or_else(|| internal_alias(&function))),
+            array_exprs: arrays.into(),
+            with_offset: false,
+            with_offset_alias: None,
+            with_ordinality: false,
+        };
+    }
+
     /// A function that returns rows.
     fn function(
         &mut self,
@@ -341,6 +391,9 @@ impl Resolver<'_> {
         let Some(mut values) = values.collect::<Option<Vec<_>>>() else { return Ok(None) };
         match (names::function(name).as_str(), values.len()) {
             ("unnest", 1) => Ok(values.pop()),
+            (function, 1) if json_rows::RETURNS_ROWS.contains(&function) => {
+                Ok(Some(call(&json_rows::list_name(function), values)))
+            }
             ("generate_series", _) => {
                 let scope = Scope::empty(before.parent);
                 let mut has_columns = false;

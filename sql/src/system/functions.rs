@@ -4,7 +4,6 @@
 
 mod composite;
 mod definitions;
-mod json;
 mod names;
 pub(super) mod viewdef;
 

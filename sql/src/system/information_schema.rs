@@ -206,7 +206,7 @@ fn type_of(kind: &Type) -> Row {
     };
     let length = match kind {
         Type::Varchar(length) => *length,
-        Type::Char(length) => Some(*length),
+        Type::Char(length) => *length,
         _ => None,
     };
     // A character has four bytes at most; texts of no length a gigabyte.

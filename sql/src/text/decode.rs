@@ -19,7 +19,7 @@ use crate::text::list::elements;
 use crate::text::moment::{date, time, timestamp, timestamptz};
 use crate::text::numeric::{MAX_PRECISION, Numeric, out_of_precision};
 use crate::text::uuid::uuid;
-use crate::text::{TextFormat, invalid_syntax, trim};
+use crate::text::{TextFormat, invalid_syntax, json, trim};
 use crate::{Error, SqlState, Type};
 
 /// What becomes of characters that a `varchar(n)` has no room for.
@@ -84,6 +84,8 @@ impl TextDecoder {
             | Type::Name
             | Type::InternalChar
             | Type::Uuid
+            | Type::Json
+            | Type::Jsonb
             | Type::Unknown => Builder::Text(StringBuilder::new()),
             Type::Bytea => Builder::Bytea(BinaryBuilder::new()),
             Type::Date => Builder::Date(Date32Builder::new()),
@@ -98,9 +100,7 @@ impl TextDecoder {
                 offsets: vec![0],
                 nulls: NullBufferBuilder::new(0),
             },
-            Type::Json
-            | Type::Jsonb
-            | Type::Regclass
+            Type::Regclass
             | Type::Regtype
             | Type::Regproc
             | Type::Regnamespace
@@ -151,6 +151,11 @@ impl TextDecoder {
             }
             Builder::Text(builder) => match self.kind {
                 Type::Uuid => builder.append_value(uuid(text)?),
+                Type::Json => {
+                    json::check(text)?;
+                    builder.append_value(text);
+                }
+                Type::Jsonb => builder.append_value(json::canonical(text)?),
                 _ => builder.append_value(text_as(text, &self.kind, self.excess)?),
             },
             Builder::Bytea(builder) => builder.append_value(bytea(text)?),
@@ -286,11 +291,11 @@ pub(crate) fn text_as<'a>(
 ) -> Result<Cow<'a, str>, Error> {
     Ok(match kind {
         Type::Varchar(Some(characters)) => of_length(text, *characters, excess, kind)?.into(),
-        Type::Char(characters) => {
-            let kept = of_length(text, *characters, excess, kind)?;
-            let missing = (*characters as usize).saturating_sub(kept.chars().count());
-            format!("{kept}{:missing$}", "").into()
+        // Blanks at the end are no part of the value: they are put there when it is shown.
+        Type::Char(Some(characters)) => {
+            of_length(text, *characters, excess, kind)?.trim_end_matches(' ').into()
         }
+        Type::Char(None) => text.trim_end_matches(' ').into(),
         Type::InternalChar => first_character(text).into(),
         Type::Name => name(text).into(),
         _ => text.into(),
@@ -331,7 +336,7 @@ fn name(text: &str) -> &str {
 }
 
 /// Reads a `bytea`, in hexadecimal or in the old escapes.
-fn bytea(text: &str) -> Result<Vec<u8>, Error> {
+pub(crate) fn bytea(text: &str) -> Result<Vec<u8>, Error> {
     if let Some(hex) = text.strip_prefix("\\x") {
         let bad = |message: String| Error::new(SqlState::INVALID_PARAMETER_VALUE, message);
         let mut bytes = Vec::with_capacity(hex.len() / 2);
@@ -410,7 +415,9 @@ mod tests {
             (Type::Text, " a ", " a "),
             (Type::Varchar(Some(3)), "abc  ", "abc"),
             (Type::Varchar(Some(3)), "äöü", "äöü"),
-            (Type::Char(3), "a", "a  "),
+            (Type::Char(Some(3)), "a", "a  "),
+            (Type::Char(Some(2)), "a   ", "a "),
+            (Type::Char(None), "a  ", "a"),
             (Type::Bytea, "\\x00fF", "\\x00ff"),
             (Type::Bytea, "a\\\\\\001", "\\x615c01"),
             (Type::Time, "1:02:03.5 pm", "13:02:03.5"),
@@ -442,7 +449,8 @@ mod tests {
             (Type::Varchar(Some(3)), "abcd", "22001"),
             (Type::Uuid, "x", "22P02"),
             (Type::Array(Box::new(Type::Integer)), "{1,x}", "22P02"),
-            (Type::Json, "{}", "0A000"),
+            (Type::Json, "{", "22P02"),
+            (Type::Regclass, "t", "0A000"),
         ];
         for (kind, text, state) in cases {
             assert_eq!(round_trip(&kind, text).unwrap_err().state.code(), state, "{kind:?}");

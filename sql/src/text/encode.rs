@@ -37,6 +37,8 @@ enum Values {
     Double(Float64Array, i32),
     Numeric(Decimal128Array, i8),
     Text(StringArray),
+    /// With blanks up to so many characters.
+    Padded(StringArray, usize),
     TextView(StringViewArray),
     Binary(BinaryArray),
     Date(Date32Array),
@@ -66,7 +68,12 @@ impl TextColumn {
                 Values::Double(array.as_primitive().clone(), format.extra_float_digits)
             }
             DataType::Decimal128(_, scale) => Values::Numeric(array.as_primitive().clone(), *scale),
-            DataType::Utf8 => Values::Text(array.as_string().clone()),
+            DataType::Utf8 => match kind {
+                Type::Char(Some(characters)) => {
+                    Values::Padded(array.as_string().clone(), *characters as usize)
+                }
+                _ => Values::Text(array.as_string().clone()),
+            },
             DataType::Utf8View => Values::TextView(array.as_string_view().clone()),
             DataType::Binary => Values::Binary(array.as_binary().clone()),
             DataType::Date32 => Values::Date(array.as_primitive().clone()),
@@ -120,6 +127,12 @@ impl TextColumn {
             Values::Double(array, digits) => write_double(array.value(place), *digits, out),
             Values::Numeric(array, scale) => write_numeric(array.value(place), *scale, out),
             Values::Text(array) => out.extend_from_slice(array.value(place).as_bytes()),
+            Values::Padded(array, characters) => {
+                let text = array.value(place);
+                out.extend_from_slice(text.as_bytes());
+                let missing = characters.saturating_sub(text.chars().count());
+                out.resize(out.len() + missing, b' ');
+            }
             Values::TextView(array) => out.extend_from_slice(array.value(place).as_bytes()),
             Values::Binary(array) => write_hex(array.value(place), out),
             Values::Date(array) => write_date(array.value(place), out),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::{Error, SqlState, Type};
 
 /// The names that PostgreSQL shows, by type without modifier.
-const SHOWN: [(Type, &str); 33] = [
+const SHOWN: [(Type, &str); 34] = [
     (Type::Boolean, "boolean"),
     (Type::SmallInt, "smallint"),
     (Type::Integer, "integer"),
@@ -16,6 +16,7 @@ const SHOWN: [(Type, &str); 33] = [
     (Type::Numeric(None), "numeric"),
     (Type::Text, "text"),
     (Type::Varchar(None), "character varying"),
+    (Type::Char(None), "bpchar"),
     (Type::Name, "name"),
     (Type::InternalChar, "\"char\""),
     (Type::Bytea, "bytea"),
@@ -63,7 +64,7 @@ impl fmt::Display for Type {
         match self {
             Self::Numeric(Some((precision, scale))) => write!(f, "numeric({precision},{scale})"),
             Self::Varchar(Some(characters)) => write!(f, "character varying({characters})"),
-            Self::Char(characters) => write!(f, "character({characters})"),
+            Self::Char(Some(characters)) => write!(f, "character({characters})"),
             Self::Array(element) => write!(f, "{element}[]"),
             Self::Unknown => f.write_str("unknown"),
             other => {
@@ -98,7 +99,7 @@ fn find(name: &str) -> Option<Type> {
                 Some(Type::Numeric(Some((precision.parse().ok()?, scale.parse().ok()?))))
             }
             "character varying" | "varchar" => Some(Type::Varchar(Some(modifiers.parse().ok()?))),
-            "character" | "char" | "bpchar" => Some(Type::Char(modifiers.parse().ok()?)),
+            "character" | "char" | "bpchar" => Some(Type::Char(Some(modifiers.parse().ok()?))),
             _ => None,
         };
     }
@@ -115,7 +116,7 @@ mod tests {
         let modified = [
             Type::Numeric(Some((10, 2))),
             Type::Varchar(Some(3)),
-            Type::Char(3),
+            Type::Char(Some(3)),
             Type::Array(Box::new(Type::Varchar(Some(3)))),
             Type::Unknown,
         ];

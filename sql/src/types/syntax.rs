@@ -37,10 +37,44 @@ impl Type {
             | Self::Time
             | Self::Timestamp
             | Self::Timestamptz
-            | Self::Uuid => Ok(kind),
+            | Self::Uuid
+            | Self::Char(_)
+            | Self::Interval
+            | Self::Json
+            | Self::Jsonb => Ok(kind),
+            Self::Array(element) if element.as_ref() != &Self::Numeric(None) => {
+                Self::of_element(element)?;
+                Ok(kind)
+            }
             Self::Numeric(None) => Err(Error::unsupported("a numeric column without precision")
                 .with_hint("Give it a precision and a scale, as in numeric(12,2).")),
             _ => Err(Error::unsupported(format!("a column of type {kind}"))),
+        }
+    }
+
+    /// Whether columns may hold arrays of this type.
+    fn of_element(element: &Self) -> Result<(), Error> {
+        match element {
+            Self::Boolean
+            | Self::SmallInt
+            | Self::Integer
+            | Self::BigInt
+            | Self::Real
+            | Self::Double
+            | Self::Numeric(_)
+            | Self::Text
+            | Self::Varchar(_)
+            | Self::Char(_)
+            | Self::Bytea
+            | Self::Date
+            | Self::Time
+            | Self::Timestamp
+            | Self::Timestamptz
+            | Self::Interval
+            | Self::Uuid
+            | Self::Json
+            | Self::Jsonb => Ok(()),
+            other => Err(Error::unsupported(format!("a column of type {other}[]"))),
         }
     }
 
@@ -65,7 +99,7 @@ impl Type {
             | DataType::CharacterVarying(length)
             | DataType::CharVarying(length) => Self::Varchar(characters(length, "varchar")?),
             DataType::Char(length) | DataType::Character(length) => {
-                Self::Char(characters(length, "char")?.unwrap_or(1))
+                Self::Char(Some(characters(length, "char")?.unwrap_or(1)))
             }
             DataType::Bytea => Self::Bytea,
             DataType::Date => Self::Date,
@@ -133,7 +167,6 @@ fn custom(name: &ObjectName, modifiers: &[String]) -> Result<Type, Error> {
     let with_modifiers = match bare.as_str() {
         // In quotes, or behind a schema, it is the one-byte type.
         "char" => "\"char\"".to_owned(),
-        "bpchar" if modifiers.is_empty() => return Err(Error::unsupported("type bpchar")),
         _ if modifiers.is_empty() => bare.clone(),
         _ => format!("{bare}({})", modifiers.join(",")),
     };
@@ -221,7 +254,8 @@ impl TypePlanner for Types {
     fn plan_type_field(&self, syntax: &DataType) -> datafusion::common::Result<Option<FieldRef>> {
         let kind =
             Type::of_syntax(syntax).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        Ok(Some(Arc::new(kind.field("", true))))
+        // A field without a name would take over what is known of the operand.
+        Ok(Some(Arc::new(kind.field("cast", true))))
     }
 }
 
@@ -254,7 +288,8 @@ mod tests {
             ("numeric", Type::Numeric(None)),
             ("character varying(5)", Type::Varchar(Some(5))),
             ("varchar", Type::Varchar(None)),
-            ("char", Type::Char(1)),
+            ("char", Type::Char(Some(1))),
+            ("bpchar", Type::Char(None)),
             ("\"char\"", Type::InternalChar),
             ("timestamptz", Type::Timestamptz),
             ("timestamp(6) with time zone", Type::Timestamptz),
@@ -275,10 +310,7 @@ mod tests {
             ("numeric(39,2)", "0A000"),
             ("numeric(0)", "22023"),
             ("varchar(0)", "22023"),
-            ("char(3)", "0A000"),
-            ("interval", "0A000"),
-            ("json", "0A000"),
-            ("int[]", "0A000"),
+            ("oid[]", "0A000"),
             ("timestamp(3)", "0A000"),
             ("nonsense", "42704"),
             ("float(54)", "22023"),

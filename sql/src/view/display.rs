@@ -222,5 +222,6 @@ fn literal(value: &Literal) -> String {
         Literal::IntervalMonthDayNano(months, days, nanoseconds) => {
             format!("interval {months}mon {days}d {nanoseconds}ns")
         }
+        Literal::List(_, values) => format!("ARRAY[{}]", list(values.iter().map(literal))),
     }
 }

@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use arrow::array::{
     BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
-    Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, NullArray, StringArray,
-    Time64MicrosecondArray, TimestampMicrosecondArray,
+    Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, ListArray, ListBuilder,
+    NullArray, StringArray, StringBuilder, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
-use arrow::datatypes::{Field, IntervalMonthDayNano, Schema};
+use arrow::datatypes::{Field, Int64Type, IntervalMonthDayNano, Schema};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -51,6 +51,19 @@ fn column() -> impl Strategy<Value = ArrayRef> {
         }),
         optional("[a-c]{0,80}").prop_map(|values| array(StringArray::from(values))),
         optional("\\PC{0,12}").prop_map(|values| array(StringArray::from(values))),
+        optional(vec(option::weighted(0.8, "[a-b]{0,40}"), 0..4)).prop_map(|values| {
+            let mut builder = ListBuilder::new(StringBuilder::new());
+            for value in values {
+                match value {
+                    Some(value) => builder.append_value(value),
+                    None => builder.append_null(),
+                }
+            }
+            array(builder.finish())
+        }),
+        optional(vec(option::weighted(0.8, any::<i64>()), 0..4)).prop_map(|values| {
+            array(ListArray::from_iter_primitive::<Int64Type, _, _>(values))
+        }),
         optional(vec(any::<u8>(), 0..70)).prop_map(|values| {
             let values: Vec<Option<&[u8]>> = values.iter().map(Option::as_deref).collect();
             array(BinaryArray::from(values))

@@ -2,14 +2,11 @@
 //!
 //! The ends of a type's range stand for infinity in both.
 
-use chrono::{Datelike, NaiveDate};
 use stillframe_sql::{Error, SqlState};
 
 const EPOCH_DAYS: i32 = 10_957;
 const DAY_US: i64 = 86_400_000_000;
 const EPOCH_US: i64 = EPOCH_DAYS as i64 * DAY_US;
-/// 1970-01-01, counted from the first day of the year 1.
-const UNIX_EPOCH_FROM_CE: i32 = 719_163;
 
 /// Days since 2000, of days since 1970.
 pub(super) fn date_since_2000(days: i32) -> Result<i32, Error> {
@@ -62,19 +59,22 @@ pub(super) fn time(us: i64) -> Option<String> {
     Some(format!("{hours:02}:{minutes:02}:{seconds:02}.{us:06}"))
 }
 
-/// The date and the era's suffix of days since 2000.
+/// The date and the era's suffix of days since 2000, in the proleptic Gregorian calendar.
 fn civil(days: i64) -> Result<(String, &'static str), Error> {
-    let from_ce = days + i64::from(EPOCH_DAYS + UNIX_EPOCH_FROM_CE);
-    let date = i32::try_from(from_ce)
-        .ok()
-        .and_then(NaiveDate::from_num_days_from_ce_opt)
-        .ok_or_else(out_of_range)?;
+    /// Days of 400 years, after which the calendar begins anew.
+    const ERA_DAYS: i64 = 146_097;
+    // Counted from 0000-03-01, so that a leap day is the last of its year.
+    let days = days.checked_add(EPOCH_DAYS as i64 + 719_468).ok_or_else(out_of_range)?;
+    let (era, day) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) =
+        (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = era * 400 + year + i64::from(month <= 2);
     // There is no year 0: it is 1 BC.
-    let (year, era) = match date.year() {
-        year @ 1.. => (year, ""),
-        year => (1 - year, " BC"),
-    };
-    Ok((format!("{year:04}-{:02}-{:02}", date.month(), date.day()), era))
+    let (year, era) = if year > 0 { (year, "") } else { (1 - year, " BC") };
+    Ok((format!("{year:04}-{month:02}-{day:02}"), era))
 }
 
 fn out_of_range() -> Error {
@@ -89,6 +89,8 @@ mod tests {
     fn the_era_is_told() {
         assert_eq!(date(-730_120).unwrap(), "0001-12-31 BC");
         assert_eq!(date(-730_119).unwrap(), "0001-01-01");
+        assert_eq!(date(2_145_031_948).unwrap(), "5874897-12-31");
+        assert_eq!(date(-2_451_545).unwrap(), "4714-11-24 BC");
     }
 
     #[test]

@@ -14,7 +14,10 @@ use datafusion::logical_expr::{
 use crate::Type;
 
 pub(super) fn array_agg() -> Arc<AggregateUDF> {
-    Arc::new(AggregateUDF::new_from_impl(Collected { standard: array_agg_udaf() }))
+    let function = AggregateUDF::new_from_impl(Collected { standard: array_agg_udaf() });
+    // What collects JSON is an `array_agg` by the time it is planned.
+    let names = ["json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"];
+    Arc::new(function.with_aliases(names))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

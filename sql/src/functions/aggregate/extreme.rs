@@ -63,7 +63,15 @@ impl AggregateUDFImpl for Extreme {
     }
 
     fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
-        self.standard.return_field(arguments)
+        let field = self.standard.return_field(arguments)?;
+        // The SQL type travels in the field's metadata.
+        Ok(match arguments {
+            [argument] if argument.data_type() == field.data_type() => {
+                let metadata = argument.metadata().clone();
+                Arc::new(field.as_ref().clone().with_metadata(metadata))
+            }
+            _ => field,
+        })
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {

@@ -17,6 +17,7 @@ use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use crate::SqlState;
 use crate::functions::aggregate::Kind;
+use crate::functions::arithmetic::interval_quotient;
 use crate::functions::row::{out_of_range, raise, raise_error};
 use crate::text::out_of_digits;
 
@@ -293,8 +294,8 @@ impl Accumulator for SlidingExact {
 }
 
 /// The sums of intervals, part by part.
-#[derive(Default)]
 pub(super) struct IntervalTotals {
+    kind: Kind,
     totals: Vec<(IntervalMonthDayNano, i64)>,
 }
 
@@ -313,6 +314,10 @@ fn interval_sum(
 }
 
 impl IntervalTotals {
+    pub(super) fn new(kind: Kind) -> Self {
+        Self { kind, totals: vec![] }
+    }
+
     fn add(
         &mut self,
         group: usize,
@@ -346,8 +351,15 @@ impl GroupsAccumulator for IntervalTotals {
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let totals = emit_to.take_needed(&mut self.totals);
-        let sums = totals.iter().map(|(sum, count)| (*count > 0).then_some(*sum));
-        Ok(Arc::new(sums.collect::<PrimitiveArray<IntervalMonthDayNanoType>>()))
+        let mut found = vec![];
+        for (sum, count) in totals {
+            found.push(match (count > 0, self.kind) {
+                (false, _) => None,
+                (true, Kind::Sum) => Some(sum),
+                (true, Kind::Average) => Some(interval_quotient(sum, count as f64)?),
+            });
+        }
+        Ok(Arc::new(PrimitiveArray::<IntervalMonthDayNanoType>::from(found)))
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {

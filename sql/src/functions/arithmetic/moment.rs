@@ -82,6 +82,10 @@ pub(super) fn resolve(
         (Add | Subtract, Kind::Time, Kind::Interval) => {
             (DataType::Time64(TimeUnit::Microsecond), interval, Type::Time)
         }
+        (Subtract, Kind::Time, Kind::Time) => {
+            let time = DataType::Time64(TimeUnit::Microsecond);
+            (time.clone(), time, Type::Interval)
+        }
         (Subtract, Kind::Date | Kind::Timestamp, Kind::Date | Kind::Timestamp | Kind::Unknown) => {
             (timestamp.clone(), timestamp, Type::Interval)
         }
@@ -126,6 +130,12 @@ pub(super) fn invoke(
             binary::<Int32Type, Date32Type, Date32Type>(arguments, |days, date| {
                 move_date(date, i64::from(days))
             })
+        }
+        (_, Kind::Time, Kind::Time) => {
+            binary::<Time64MicrosecondType, Time64MicrosecondType, Span>(
+                arguments,
+                |left, right| Ok(IntervalMonthDayNano::new(0, 0, (left - right) * 1000)),
+            )
         }
         (_, Kind::Date, Kind::Date) => {
             binary::<Date32Type, Date32Type, Int32Type>(arguments, date_difference)
@@ -309,7 +319,8 @@ fn scale(
     cascade(f64::from(span.months) * factor, f64::from(span.days) * factor, us * factor)
 }
 
-fn divide(
+/// The interval so many times shorter.
+pub(in crate::functions) fn divide(
     span: IntervalMonthDayNano,
     divisor: f64,
 ) -> std::result::Result<IntervalMonthDayNano, ArrowError> {

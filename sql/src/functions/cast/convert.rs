@@ -14,6 +14,7 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use datafusion::common::Result;
 
+use super::json;
 use super::moment::{dates, intervals, moments, times, timestamps};
 use super::no_cast;
 use super::number::{
@@ -26,16 +27,13 @@ use crate::{Error, Type};
 
 /// Whether there is a cast: 42846 if not.
 pub(super) fn check(from: &Type, to: &Type) -> Result<(), Error> {
-    if matches!(to, Type::Char(_) | Type::Json | Type::Jsonb) {
-        return Err(Error::unsupported(format!("a cast to {to}")));
-    }
     if exists(from, to) { Ok(()) } else { Err(no_cast(from, to)) }
 }
 
 fn exists(from: &Type, to: &Type) -> bool {
     use Type::{
-        Array, BigInt, Boolean, Bytea, Date, Double, Integer, Interval, Name, Numeric, Oid, Real,
-        SmallInt, Text, Time, Timestamp, Timestamptz, Unknown, Uuid, Varchar,
+        Array, BigInt, Boolean, Bytea, Date, Double, Integer, Interval, Json, Jsonb, Name, Numeric,
+        Oid, Real, SmallInt, Text, Time, Timestamp, Timestamptz, Unknown, Uuid, Varchar,
     };
     // PostgreSQL writes every type as text when asked.
     if is_text(to) {
@@ -59,19 +57,21 @@ fn exists(from: &Type, to: &Type) -> bool {
         | (Time, Interval)
         | (Interval, Time) => true,
         (Array(from), Array(to)) => exists(from, to),
-        (Type::Int2Vector, Array(to)) => **to == SmallInt,
-        (Type::OidVector, Array(to)) => **to == Oid,
+        (Type::Int2Vector, Array(to)) => exists(&SmallInt, to),
+        (Type::OidVector, Array(to)) => exists(&Oid, to),
         (
             Text | Varchar(_) | Name | Type::Char(_),
             Boolean | SmallInt | Integer | BigInt | Real | Double | Numeric(_) | Date | Time
-            | Timestamp | Timestamptz | Interval | Uuid | Bytea | Oid | Array(_),
+            | Timestamp | Timestamptz | Interval | Uuid | Bytea | Oid | Json | Jsonb | Array(_),
         ) => true,
+        (Json, Jsonb) | (Jsonb, Json) => true,
+        (Jsonb, Boolean | SmallInt | Integer | BigInt | Real | Double | Numeric(_)) => true,
         _ => false,
     }
 }
 
 fn is_text(kind: &Type) -> bool {
-    matches!(kind, Type::Text | Type::Varchar(_) | Type::Name | Type::InternalChar)
+    matches!(kind, Type::Text | Type::Varchar(_) | Type::Char(_) | Type::Name | Type::InternalChar)
 }
 
 fn is_oid(kind: &Type) -> bool {
@@ -107,7 +107,7 @@ pub(super) fn convert(
     format: &TextFormat,
     excess: Excess,
 ) -> Result<ArrayRef> {
-    if matches!((from, to), (Type::Int2Vector | Type::OidVector, Type::Array(_))) {
+    if matches!(from, Type::Int2Vector | Type::OidVector) && *array.data_type() == to.arrow() {
         return Ok(Arc::clone(array));
     }
     if array.data_type().is_null() {
@@ -123,6 +123,7 @@ pub(super) fn convert(
         Type::Text | Type::Varchar(_) | Type::Name | Type::InternalChar | Type::Char(_) => {
             text(array, from, to, format, excess)?
         }
+        _ if *from == Type::Jsonb && !matches!(to, Type::Json) => json::scalar(array, to, format)?,
         _ if matches!(array.data_type(), DataType::Utf8) => of_text(array, to, format, excess)?,
         Type::SmallInt => integers::<Int16Type>(array, (i16::MIN.into(), i16::MAX.into()), to)?,
         Type::Integer => integers::<Int32Type>(array, (i32::MIN.into(), i32::MAX.into()), to)?,
@@ -185,12 +186,8 @@ fn text(
         });
     }
     if let Some(strings) = array.as_string_opt::<i32>() {
-        // Blanks that pad a char(n) mean nothing once it is text.
-        let padded = matches!(from, Type::Char(_));
         return texts(array, to, excess, |place, buffer: &mut Vec<u8>| {
-            let string = strings.value(place);
-            let string = if padded { string.trim_end_matches(' ') } else { string };
-            buffer.extend_from_slice(string.as_bytes());
+            buffer.extend_from_slice(strings.value(place).as_bytes());
             strings.is_valid(place)
         });
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::datatypes::{
     DataType, Date32Type, IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType,
     TimestampMicrosecondType,
@@ -108,11 +108,14 @@ pub(super) fn times(array: &ArrayRef, from: &Type, to: &Type, zone: TimeZone) ->
     type Clock = Time64MicrosecondType;
     match array.data_type() {
         DataType::Time64(_) => Ok(Arc::clone(array)),
-        DataType::Timestamp(_, None) => {
-            each::<Stamp, Clock>(array, to, |us| Ok(us.rem_euclid(DAY_US)))
-        }
-        DataType::Timestamp(_, Some(_)) => {
-            each::<Stamp, Clock>(array, to, |us| Ok(local(us, zone).rem_euclid(DAY_US)))
+        DataType::Timestamp(_, has_zone) => {
+            let zone = has_zone.as_ref().map(|_| zone);
+            let clock = |us| zone.map_or(us, |zone| local(us, zone)).rem_euclid(DAY_US);
+            let times = each::<Stamp, Clock>(array, to, |us| Ok(clock(us)))?;
+            // Infinity has no time of day.
+            let stamps = array.as_primitive::<Stamp>().iter();
+            let infinite = stamps.map(|us| us.map(is_infinite)).collect::<BooleanArray>();
+            Ok(arrow::compute::nullif(&times, &infinite)?)
         }
         DataType::Interval(_) => each::<IntervalMonthDayNanoType, Clock>(array, to, |span| {
             Ok((span.nanoseconds / 1000).rem_euclid(DAY_US))

@@ -9,7 +9,7 @@ use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 
 use crate::functions::arithmetic::NEGATE;
-use crate::functions::cast::{self, literal};
+use crate::functions::cast::{self, literal, settled};
 use crate::functions::coercion::is_untyped_parameter;
 use crate::functions::marker::Recursive;
 use crate::functions::scalar::Function;
@@ -51,6 +51,7 @@ impl Casts<'_> {
             return self.parameter(id, &to);
         }
         if let Expr::Literal(value, _) = expr.as_ref()
+            && Type::of(&source).is_none_or(|kind| !matches!(kind, Type::Json | Type::Jsonb))
             && let Some(constant) = self.constant(value, &to)?
         {
             return Ok(constant);
@@ -63,7 +64,7 @@ impl Casts<'_> {
         if source.data_type().is_null() {
             let null = ScalarValue::try_from(field.data_type())?;
             return Ok(match *expr {
-                Expr::Literal(..) => Expr::Literal(null, None),
+                Expr::Literal(..) => settled(null, &to),
                 other => Expr::Cast(Cast::new_from_field(Box::new(other), field)),
             });
         }
@@ -75,7 +76,7 @@ impl Casts<'_> {
         let kind = match to {
             Type::Numeric(_) => Type::Numeric(None),
             Type::Varchar(_) => Type::Varchar(None),
-            Type::Char(_) => Type::Text,
+            Type::Char(_) => Type::Char(None),
             other => other.clone(),
         };
         let field = Some(Arc::new(kind.field("", true)));
@@ -103,6 +104,8 @@ impl Casts<'_> {
             Type::Text | Type::Varchar(_) | Type::Name | Type::InternalChar | Type::Unknown
         );
         match value {
+            // From now on it is known to be text.
+            ScalarValue::Utf8(_) if *to == Type::Text => Ok(Some(settled(value.clone(), to))),
             ScalarValue::Utf8(text) if !is_text && !matches!(to, Type::Numeric(None)) => {
                 // What can't be read here, a cast says.
                 match literal(text.as_deref(), to, self.format, Excess::Cut) {
@@ -117,7 +120,7 @@ impl Casts<'_> {
 
     /// An expression in a type.
     pub(super) fn to(&self, expr: Expr, kind: &Type) -> Result<Expr> {
-        let field = Arc::new(kind.field("", true));
+        let field = Arc::new(kind.field("cast", true));
         self.cast(Cast::new_from_field(Box::new(expr), field))
     }
 }

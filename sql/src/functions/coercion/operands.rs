@@ -3,24 +3,27 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
     FieldMetadata, InList, InSubquery, Like, ScalarFunction, WindowFunction,
 };
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Case, Cast, Distinct, Expr, ExprSchemable, Join, JoinType, LogicalPlan,
-    Operator, Projection, ScalarUDF, Union, WindowFrameBound, WindowFrameUnits,
+    LogicalPlanBuilder, Operator, Projection, ScalarUDF, Union, WindowFrameBound, WindowFrameUnits,
 };
 
+use crate::functions::bytea;
 use crate::functions::cast::numeric_for;
 use crate::functions::coercion::casts::Casts;
-use crate::functions::coercion::{is_untyped, is_untyped_parameter};
+use crate::functions::coercion::{alike, is_untyped, is_untyped_parameter};
+use crate::functions::identity::known_as;
 use crate::functions::marker::{Condition, Recursive, Typed};
 use crate::functions::pattern;
 use crate::functions::resolve::{Purpose, common, decimal, rank};
 use crate::functions::scalar::{Function, no_function, no_operator, type_name};
 use crate::functions::set_operation::is_set_operation;
+use crate::functions::typed::{TypedFunction, kind_of};
 use crate::text::{MAX_PRECISION, Numeric, TextFormat, TimeZone};
 use crate::{Error, SqlState, Type};
 
@@ -43,7 +46,7 @@ impl Operands<'_> {
                 Expr::BinaryExpr(BinaryExpr { left: side(left)?, op, right: side(right)? })
             }
             Expr::Between(Between { expr, negated, low, high }) => {
-                let operands = self.unify(vec![*expr, *low, *high], &Mix::Comparison("BETWEEN"))?;
+                let operands = self.compared(vec![*expr, *low, *high], "BETWEEN")?;
                 let [expr, low, high] = exactly(operands)?;
                 Expr::Between(Between {
                     expr: Box::new(expr),
@@ -54,16 +57,32 @@ impl Operands<'_> {
             }
             Expr::InList(InList { expr, list, negated }) => {
                 let operands = std::iter::once(*expr).chain(list).collect();
-                let mut operands = self.unify(operands, &Mix::Comparison("="))?.into_iter();
+                let mut operands = self.compared(operands, "=")?.into_iter();
                 let expr = operands.next().ok_or_else(|| Error::internal("IN without operand"))?;
                 Expr::InList(InList { expr: Box::new(expr), list: operands.collect(), negated })
             }
-            Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+            Expr::InSubquery(InSubquery { expr, mut subquery, negated }) => {
                 let column = Arc::clone(&subquery.subquery.schema().fields()[0]);
-                let expr = Box::new(self.beside(*expr, &column, "=")?);
+                let expr = self.beside(*expr, &column, "=")?;
+                if alike::has_key(&kind_of(&column)) {
+                    let plan = subquery.subquery.as_ref().clone();
+                    let column = Expr::Column(plan.schema().columns().swap_remove(0));
+                    let key = alike::key(column, plan.schema())?.alias("key");
+                    let plan = LogicalPlanBuilder::from(plan).project(vec![key])?.build()?;
+                    subquery.subquery = Arc::new(plan);
+                }
+                let expr = Box::new(alike::key(expr, self.schema)?);
                 Expr::InSubquery(InSubquery { expr, subquery, negated })
             }
-            Expr::Like(like) => self.like(like)?,
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_match(op) => {
+                let [left] = exactly(self.all_shown(vec![*left])?)?;
+                Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right })
+            }
+            Expr::Like(mut like) => {
+                let [expr] = exactly(self.all_shown(vec![*like.expr])?)?;
+                like.expr = Box::new(expr);
+                self.like(like)?
+            }
             Expr::Case(case) => self.case(case)?,
             Expr::ScalarFunction(function) => self.function(function)?,
             Expr::Cast(cast) => self.cast(cast)?,
@@ -104,16 +123,21 @@ impl Operands<'_> {
         Err(Error::new(SqlState::DATATYPE_MISMATCH, message).into())
     }
 
-    fn casts(&self) -> Casts<'_> {
+    pub(super) fn casts(&self) -> Casts<'_> {
         Casts { schema: self.schema, format: self.format }
     }
 
     fn comparison(&self, binary: BinaryExpr) -> Result<Expr> {
         let BinaryExpr { left, op, right } = binary;
-        let symbol = op.to_string();
-        let operands = self.unify(vec![*left, *right], &Mix::Comparison(&symbol))?;
+        let operands = self.compared(vec![*left, *right], &op.to_string())?;
         let [left, right] = exactly(operands)?;
         Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))))
+    }
+
+    /// What an operator compares, in one type; by their keys, if equal values of it can differ.
+    fn compared(&self, operands: Vec<Expr>, operator: &str) -> Result<Vec<Expr>> {
+        let operands = self.unify(operands, &Mix::Comparison(operator))?;
+        operands.into_iter().map(|operand| alike::key(operand, self.schema)).collect()
     }
 
     /// A condition: a literal of no type is read as one.
@@ -166,7 +190,7 @@ impl Operands<'_> {
         let (expr, whens) = match expr {
             Some(expr) => {
                 let operands = std::iter::once(*expr).chain(whens).collect();
-                let mut operands = self.unify(operands, &Mix::Comparison("="))?.into_iter();
+                let mut operands = self.compared(operands, "=")?.into_iter();
                 (operands.next().map(Box::new), operands.collect())
             }
             None => {
@@ -177,13 +201,39 @@ impl Operands<'_> {
         let has_else = else_expr.is_some();
         let values = thens.into_iter().chain(else_expr.map(|otherwise| *otherwise)).collect();
         let mut values = self.unify(values, &Mix::Column("CASE"))?;
+        let kind = self.kind_of_all(&values)?;
         let else_expr = if has_else { values.pop().map(Box::new) } else { None };
         let when_then_expr = whens
             .into_iter()
             .zip(values)
             .map(|(when, then)| (Box::new(when), Box::new(then)))
             .collect();
-        Ok(Expr::Case(Case { expr, when_then_expr, else_expr }))
+        Ok(match kind {
+            Some(kind) => known_as(Expr::Case(Case { expr, when_then_expr, else_expr }), &kind),
+            None => Expr::Case(Case { expr, when_then_expr, else_expr }),
+        })
+    }
+
+    /// The one SQL type that all have but those that are NULL.
+    fn kind_of_all(&self, exprs: &[Expr]) -> Result<Option<Type>> {
+        let mut found: Option<Type> = None;
+        for expr in exprs {
+            let kind = kind_of(&expr.to_field(self.schema)?.1);
+            if kind == Type::Unknown || is_untyped(expr) {
+                continue;
+            }
+            match &found {
+                Some(known) if *known != kind => {
+                    let is_char = |kind: &Type| matches!(kind, Type::Char(_));
+                    if !is_char(known) || !is_char(&kind) {
+                        return Ok(None);
+                    }
+                    found = Some(Type::Char(None));
+                }
+                _ => found = Some(kind),
+            }
+        }
+        Ok(found)
     }
 
     fn function(&self, function: ScalarFunction) -> Result<Expr> {
@@ -203,15 +253,52 @@ impl Operands<'_> {
             let [operand, _] = exactly(args)?;
             return Ok(operand);
         }
+        if let Some(typed) = func.inner().downcast_ref::<TypedFunction>() {
+            let args = self.typed_arguments(typed, args)?;
+            return Ok(Expr::ScalarFunction(ScalarFunction { func, args }));
+        }
         if let Some(ours) = func.inner().downcast_ref::<Function>() {
+            let args = match ours.name() {
+                "concat" | "concat_ws" => self.all_shown(args)?,
+                _ => args,
+            };
             let args = self.arguments(ours, args)?;
             return self.narrowed(ScalarFunction { func, args });
         }
+        if let Some(construct) = match func.name() {
+            "coalesce" => Some("COALESCE"),
+            "greatest" => Some("GREATEST"),
+            "least" => Some("LEAST"),
+            _ => None,
+        } {
+            let args = self.unify(args, &Mix::Column(construct))?;
+            let kind = self.kind_of_all(&args)?;
+            if construct != "COALESCE" && kind.as_ref().is_some_and(alike::has_key) {
+                let what = format!("{construct} of values of type interval or jsonb");
+                return Err(Error::unsupported(what).into());
+            }
+            let call = Expr::ScalarFunction(ScalarFunction { func, args });
+            return Ok(kind.map_or(call.clone(), |kind| known_as(call, &kind)));
+        }
         let args = match func.name() {
-            "coalesce" => self.unify(args, &Mix::Column("COALESCE"))?,
-            "greatest" => self.unify(args, &Mix::Column("GREATEST"))?,
-            "least" => self.unify(args, &Mix::Column("LEAST"))?,
-            "nullif" => self.unify(args, &Mix::Comparison("="))?,
+            "nullif" => {
+                let args = self.unify(args, &Mix::Comparison("="))?;
+                let [first, second] = exactly(args)?;
+                let kind = self.kind(&first)?;
+                if alike::has_key(&kind) {
+                    let left = Box::new(alike::key(first.clone(), self.schema)?);
+                    let right = Box::new(alike::key(second, self.schema)?);
+                    let equal = Expr::BinaryExpr(BinaryExpr::new(left, Operator::Eq, right));
+                    let null = Expr::Literal(ScalarValue::try_from(kind.arrow())?, None);
+                    let case = Case {
+                        expr: None,
+                        when_then_expr: vec![(Box::new(equal), Box::new(null))],
+                        else_expr: Some(Box::new(first)),
+                    };
+                    return Ok(known_as(Expr::Case(case), &kind));
+                }
+                vec![first, second]
+            }
             _ => self.parameters(&func, args)?,
         };
         Ok(Expr::ScalarFunction(ScalarFunction { func, args }))
@@ -281,6 +368,11 @@ impl Operands<'_> {
                 _ if field.data_type().is_null() => Type::Unknown.to_string(),
                 Some(Type::Numeric(_)) => Type::Numeric(None).to_string(),
                 Some(Type::Varchar(_)) => Type::Varchar(None).to_string(),
+                Some(Type::Char(_)) => "character".to_owned(),
+                Some(Type::Array(element)) => match element.as_ref() {
+                    Type::Char(_) => "character[]".to_owned(),
+                    element => format!("{}[]", without_limit(element)),
+                },
                 Some(kind) => kind.to_string(),
                 None => type_name(field.data_type()),
             }
@@ -325,7 +417,9 @@ impl Operands<'_> {
         if is_untyped_parameter(&cast.expr) {
             return self.casts().cast(cast);
         }
-        if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = cast.expr.as_ref() {
+        if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = cast.expr.as_ref()
+            && self.kind(&cast.expr)? != Type::Jsonb
+        {
             let number = Numeric::parse(text, MAX_PRECISION)?;
             return Ok(decimal_literal(number));
         }
@@ -363,7 +457,33 @@ impl Operands<'_> {
     }
 
     /// The distances of a frame are read as what is ordered by, which must have room for them.
-    fn window(&self, window: WindowFunction) -> Result<WindowFunction> {
+    fn window(&self, mut window: WindowFunction) -> Result<WindowFunction> {
+        let params = &mut window.params;
+        let is_range = params.window_frame.units == WindowFrameUnits::Range;
+        let has_key = |expr: &Expr| Ok::<_, DataFusionError>(alike::has_key(&self.kind(expr)?));
+        for sort in &mut params.order_by {
+            if has_key(&sort.expr)? {
+                let is_distance = |bound: &WindowFrameBound| {
+                    matches!(bound, WindowFrameBound::Preceding(value)
+                        | WindowFrameBound::Following(value) if !value.is_null())
+                };
+                let frame = &params.window_frame;
+                if is_range && (is_distance(&frame.start_bound) || is_distance(&frame.end_bound)) {
+                    return Err(Error::unsupported("RANGE with an offset over an interval").into());
+                }
+                sort.expr = alike::key(std::mem::take(&mut sort.expr), self.schema)?;
+            }
+            // DataFusion orders RANGE frames by texts, but not by bytes.
+            if is_range && sort.expr.get_type(self.schema)? == DataType::Binary {
+                let bytes = std::mem::take(&mut sort.expr);
+                sort.expr = bytea::hexadecimal(bytes);
+            }
+        }
+        for expr in &mut params.partition_by {
+            if has_key(expr)? {
+                *expr = alike::key(std::mem::take(expr), self.schema)?;
+            }
+        }
         let params = &window.params;
         let [order] = params.order_by.as_slice() else { return Ok(window) };
         if params.window_frame.units != WindowFrameUnits::Range {
@@ -566,13 +686,50 @@ impl Operands<'_> {
     fn join(&self, mut join: Join) -> Result<Join> {
         let mut on = vec![];
         for (left, right) in join.on {
-            let operands = self.unify(vec![left, right], &Mix::Comparison("="))?;
+            let operands = self.compared(vec![left, right], "=")?;
             let [left, right] = exactly(operands)?;
             on.push((left, right));
         }
         join.on = on;
         Ok(join)
     }
+}
+
+/// The elements of arrays in rows of their own, which the plan takes for values of their carriers, as
+/// the values that they are.
+pub(super) fn elements_known(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Unnest(unnest) = &plan else { return Ok(plan) };
+    let below = unnest.input.schema();
+    let mut is_plain = true;
+    let mut columns = vec![];
+    for (place, column) in unnest.schema.columns().into_iter().enumerate() {
+        let (relation, name) = (column.relation.clone(), column.name.clone());
+        let input = unnest.dependency_indices.get(place).map(|input| below.field(*input));
+        let found = unnest.schema.field(place).data_type();
+        let column = Expr::Column(column);
+        columns.push(match input.map(|field| kind_of(field)) {
+            Some(Type::Array(element)) if element.arrow() == *found => {
+                let known = known_as(column, &element);
+                is_plain &= matches!(known, Expr::Column(_));
+                known.alias_qualified(relation, name)
+            }
+            _ => column,
+        });
+    }
+    if is_plain {
+        return Ok(plan);
+    }
+    LogicalPlanBuilder::from(plan).project(columns)?.build()
+}
+
+fn is_match(operator: Operator) -> bool {
+    matches!(
+        operator,
+        Operator::RegexMatch
+            | Operator::RegexIMatch
+            | Operator::RegexNotMatch
+            | Operator::RegexNotIMatch
+    )
 }
 
 /// Whether nothing settles the type of an input's column.
@@ -660,6 +817,8 @@ fn without_limit(kind: &Type) -> Type {
     match kind {
         Type::Numeric(_) => Type::Numeric(None),
         Type::Varchar(_) => Type::Varchar(None),
+        Type::Char(_) => Type::Char(None),
+        Type::Array(element) => Type::Array(Box::new(without_limit(element))),
         other => other.clone(),
     }
 }

@@ -267,3 +267,30 @@ pub(super) fn truncate(us: i64, unit: Field) -> Option<i64> {
         _ => return None,
     })
 }
+
+/// The whole units of an interval, counted towards zero.
+pub(super) fn truncate_interval(
+    span: IntervalMonthDayNano,
+    unit: Field,
+) -> Option<IntervalMonthDayNano> {
+    let months = |unit: i32| IntervalMonthDayNano::new(span.months / unit * unit, 0, 0);
+    let time = |us: i64| {
+        let unit = us * 1000;
+        IntervalMonthDayNano::new(span.months, span.days, span.nanoseconds / unit * unit)
+    };
+    Some(match unit {
+        Field::Millennium => months(12_000),
+        Field::Century => months(1200),
+        Field::Decade => months(120),
+        Field::Year => months(12),
+        Field::Quarter => months(3),
+        Field::Month => months(1),
+        Field::Day => IntervalMonthDayNano::new(span.months, span.days, 0),
+        Field::Hour => time(HOUR_US),
+        Field::Minute => time(MINUTE_US),
+        Field::Second => time(SECOND_US),
+        Field::Milliseconds => time(1000),
+        Field::Microseconds => time(1),
+        _ => return None,
+    })
+}

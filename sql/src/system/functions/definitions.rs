@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 use datafusion::common::ScalarValue;
 
 use super::Answer::{Of, Try};
-use super::json;
 use super::names::{self, is_visible};
 use super::viewdef;
 use super::{Definition, Scope, integer, oid, text};
@@ -208,11 +207,6 @@ fn session() -> Vec<Definition> {
         of("stillframe.current_step", Type::BigInt, |scope, _| {
             Some(i64::try_from(scope.step.0).ok()?.into())
         }),
-        Definition {
-            name: "json_build_object",
-            returns: Type::Json,
-            answer: Try(|_, a| json::build_object(a)),
-        },
         of("pg_client_encoding", Type::Name, |_, _| texted("UTF8")),
         of("pg_backend_pid", Type::Integer, |_, _| {
             // Connections have no process of their own.
@@ -324,10 +318,7 @@ fn format_type(oid: i64, modifier: i64) -> String {
             format!("numeric({},{})", packed >> 16, packed & 0x7ff)
         }
         (Type::Varchar(_), Some(length)) => format!("character varying({length})"),
-        // Without a length `from_oid` makes text of it.
-        (Type::Text, length) if oid == i64::from(Type::Char(1).oid()) => {
-            length.map_or("bpchar".to_owned(), |length| format!("character({length})"))
-        }
+        (Type::Char(_), Some(length)) => format!("character({length})"),
         (kind, _) => kind.to_string(),
     }
 }

@@ -28,7 +28,7 @@ static TYPES: &[(Type, &str, &str, bool)] = &[
     (Type::Unknown, "unknown", "X", false),
     (Type::AclItem, "aclitem", "U", false),
     (Type::Varchar(None), "varchar", "S", false),
-    (Type::Char(1), "bpchar", "S", false),
+    (Type::Char(None), "bpchar", "S", false),
     (Type::Date, "date", "D", false),
     (Type::Time, "time", "D", false),
     (Type::Timestamp, "timestamp", "D", false),
