@@ -123,7 +123,7 @@ impl World {
             Err(Failure::Refused { sqlstate, .. }) if sqlstate == "0A000" => {
                 self.refused += 1;
                 if std::env::var_os("STILLFRAME_SHOW_REFUSED").is_some() {
-                    let message = self.stillframe.try_query(&sql).await.unwrap_err();
+                    let message = self.stillframe.try_query(&sql).await.expect_err("it is refused");
                     eprintln!("refused: {message}\n{query}\n");
                 }
                 false

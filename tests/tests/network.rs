@@ -203,12 +203,9 @@ impl Cluster {
                 while !stop.load(Ordering::Relaxed) {
                     let sql = "SELECT v.n = x.n AND v.s IS NOT DISTINCT FROM x.s FROM v, \
                                (SELECT count(*) AS n, sum(n) AS s FROM t) x";
-                    match self.psql(sql) {
-                        Ok(equal) => {
-                            assert_eq!(equal, "t", "a table and its view are of two steps");
-                            answered += 1;
-                        }
-                        Err(_) => {}
+                    if let Ok(equal) = self.psql(sql) {
+                        assert_eq!(equal, "t", "a table and its view are of two steps");
+                        answered += 1;
                     }
                 }
                 answered

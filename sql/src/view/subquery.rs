@@ -128,8 +128,7 @@ impl Compiler<'_> {
                         .is_none_or(|e| e.nullable(apply.input.schema()).unwrap_or(true)),
                     value: apply.subquery.schema().field(0).is_nullable(),
                 };
-                let plan =
-                    compared::compared(&asked, operand, *op, quantifier.clone(), wanted, nullable)?;
+                let plan = compared::compared(&asked, operand, *op, *quantifier, wanted, nullable)?;
                 (plan, asked.width + 1)
             }
             Kind::Lateral { keeps } => (lateral(&asked, *keeps), asked.width + asked.answer.width),

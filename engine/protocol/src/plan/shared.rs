@@ -69,11 +69,7 @@ fn list(plan: &Arc<Plan>, nodes: &mut Vec<Plan>, known: &mut HashMap<*const Plan
 }
 
 /// The relations that a plan reads, in the order in which it comes upon them.
-pub(super) fn relations<'a>(
-    plan: &'a Plan,
-    seen: &mut HashSet<*const Plan>,
-    found: &mut Vec<RelationId>,
-) {
+pub(super) fn relations(plan: &Plan, seen: &mut HashSet<*const Plan>, found: &mut Vec<RelationId>) {
     if !seen.insert(std::ptr::from_ref::<Plan>(plan)) {
         return;
     }
