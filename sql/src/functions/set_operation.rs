@@ -24,10 +24,15 @@ pub(crate) fn is_of_all_rows(join: &Join) -> bool {
     is_set_operation(join) && !matches!(join.left.as_ref(), LogicalPlan::Distinct(Distinct::All(_)))
 }
 
+/// Whether its rows are numbered already, as those of a view that is a part of the plan.
+fn is_numbered(join: &Join) -> bool {
+    join.on.iter().any(|(left, _)| matches!(left, Expr::Column(column) if column.name == NUMBER))
+}
+
 /// The plan with numbered rows where numbers make it right.
 pub(super) fn numbered(plan: LogicalPlan) -> Result<LogicalPlan> {
     let numbered = plan.transform_up_with_subqueries(|plan| match plan {
-        LogicalPlan::Join(join) if is_of_all_rows(&join) => {
+        LogicalPlan::Join(join) if is_of_all_rows(&join) && !is_numbered(&join) => {
             let columns: Vec<_> = join.schema.columns().into_iter().map(Expr::Column).collect();
             let left = with_numbers(Arc::unwrap_or_clone(join.left))?;
             let right = with_numbers(Arc::unwrap_or_clone(join.right))?;
