@@ -58,11 +58,15 @@ pub(super) fn sliced(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>, 
     if !chain.iter().any(is_slice) {
         return Ok(None);
     }
-    let [AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None })] =
-        chain
+    let refused = || Error::unsupported("a slice of an array of more than one dimension");
+    let Some((
+        AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None }),
+        names,
+    )) = chain.split_last()
     else {
-        return Err(Error::unsupported("a slice of an array of more than one dimension"));
+        return Err(refused());
     };
+    let root = qualified(root, names).ok_or_else(refused)?;
     let bound = |bound: &Option<Expr>, default: i32| match bound {
         Some(bound) => bound.clone(),
         None => Expr::Cast {
@@ -73,6 +77,23 @@ pub(super) fn sliced(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>, 
             format: None,
         },
     };
-    let arguments = vec![root.clone(), bound(lower_bound, i32::MIN), bound(upper_bound, i32::MAX)];
+    let arguments = vec![root, bound(lower_bound, i32::MIN), bound(upper_bound, i32::MAX)];
     Ok(Some(call("array slice", arguments)))
+}
+
+/// What stands before a slice: an expression, or a column with the names before it.
+fn qualified(root: &Expr, names: &[AccessExpr]) -> Option<Expr> {
+    if names.is_empty() {
+        return Some(root.clone());
+    }
+    let mut parts = match root {
+        Expr::Identifier(name) => vec![name.clone()],
+        Expr::CompoundIdentifier(names) => names.clone(),
+        _ => return None,
+    };
+    for name in names {
+        let AccessExpr::Dot(Expr::Identifier(name)) = name else { return None };
+        parts.push(name.clone());
+    }
+    Some(Expr::CompoundIdentifier(parts))
 }
