@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nexmark::EventGenerator;
+use nexmark::config::NexmarkConfig;
 use nexmark::event::Event;
 use stillframe_sql::Error;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -24,7 +25,7 @@ const BEAT: Duration = Duration::from_millis(100);
 ///
 /// That of the first statement that fails.
 pub async fn stream(database: &Arc<Database>, events_per_second: u32) -> Result<(), Error> {
-    let mut events = EventGenerator::default();
+    let mut events = EventGenerator::new(NexmarkConfig::default());
     let mut beat = interval(BEAT);
     // After a pause the stream goes on, and doesn't make up for it.
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
