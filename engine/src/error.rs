@@ -42,9 +42,9 @@ pub enum EngineError {
 
 impl From<EngineError> for HostError {
     fn from(error: EngineError) -> Self {
-        if let EngineError::DataFusion(cause) = &error
-            && let DataFusionError::NotImplemented(what) = cause.find_root()
-        {
+        // A kernel that refuses what it is to compute, before there are rows.
+        if let EngineError::DataFusion(cause) = &error {
+            let what = cause.find_root().strip_backtrace();
             return Self::Unsupported(format!("not supported in a materialized view: {what}"));
         }
         Self::Invalid(error.to_string())

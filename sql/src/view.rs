@@ -178,7 +178,14 @@ impl Compiler<'_> {
         let columns =
             projection.expr.iter().zip(projection.schema.fields()).map(|(expr, field)| {
                 let expression = self.convert(expr, projection.input.schema(), &input)?;
-                build::Column::checked(field.name(), expression, field.data_type())
+                // A column has its stored type already, whatever DataFusion counts it in.
+                let found = match expression {
+                    Expression::Column(place) => {
+                        input.plan.schema().field(place).data_type().clone()
+                    }
+                    _ => field.data_type().clone(),
+                };
+                build::Column::checked(field.name(), expression, &found)
             });
         let mut columns = columns.collect::<Result<Vec<_>, Error>>()?;
         let width = columns.len();

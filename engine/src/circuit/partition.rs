@@ -139,10 +139,12 @@ impl Builder<'_> {
         let is_aggregate = matches!(partitioning.computation, Computation::Aggregates(_));
         let passed = if is_aggregate { key.len() } else { partitioning.input.columns.len() };
         let results = partitioning.results(passed)?;
-        let rows =
-            if key.is_empty() { "all rows, on one worker," } else { "its rows by partition" };
-        let travel =
-            if partitioning.input.is_placed_by(&key) { "" } else { ", moved to its worker" };
+        let rows = if key.is_empty() { "all rows" } else { "its rows by partition" };
+        let travel = match partitioning.input.is_placed_by(&key) {
+            _ if key.is_empty() => " on one worker",
+            true => "",
+            false => ", moved to its worker",
+        };
         let id = self.identity.of(partitioning.fingerprint, "partition")?;
         let (stream, mut books): (KeyedStream, Books) = match partitioning.sorted() {
             Some((limit, order)) => {
