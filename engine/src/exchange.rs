@@ -21,15 +21,16 @@
 //!
 //! What dbsp leaves behind when a circuit ends, and what is done about it here:
 //!
-//! - Its clients try to connect for ever. A port may belong to somebody else by then, so each is
-//!   told before its connection is closed that everything it has sent was received: a client that
-//!   waits for nothing sends nothing ([`tunnel`]). A forwarder dials its peer only when there is
-//!   something to send.
-//! - Its listener is never closed. All circuits of a host use the same two descriptors for it in
-//!   turn ([`descriptors`]).
+//! - Its clients try to connect for ever, and its listener is never closed. Both are ended where the
+//!   program lets us see what they log ([`lost_tasks`]). The rest is for where it doesn't:
+//! - A client's port may belong to somebody else by then, so each is told before its connection is
+//!   closed that everything it has sent was received: a client that waits for nothing sends nothing
+//!   ([`tunnel`]). A forwarder dials its peer only when there is something to send.
+//! - All circuits of a host use the same two descriptors for listeners in turn ([`descriptors`]).
 
 mod descriptors;
 mod handshake;
+mod lost_tasks;
 mod options;
 mod tunnel;
 
@@ -40,6 +41,7 @@ use std::sync::Arc;
 use stillframe_protocol::{Epoch, Fingerprint, Generation, HostId};
 
 pub(crate) use descriptors::{Descriptors, Lent};
+pub use lost_tasks::LostTasks;
 pub use options::{Duplex, ExchangeOptions, Secure};
 pub(crate) use tunnel::{Lost, Tunnel};
 

@@ -26,7 +26,7 @@ pub use circuit::{
     Circuit, RelationOutput, ShardSnapshot, Snapshot, TableInput, construct, explain,
 };
 pub use error::EngineError;
-pub use exchange::{Duplex, ExchangeOptions, Secure};
+pub use exchange::{Duplex, ExchangeOptions, LostTasks, Secure};
 pub use expression::{Functions, compile, row_error};
 pub use host::{HostOptions, LocalHost};
 pub use row::{Codec, FieldOffsets, Row, RowBuffer};

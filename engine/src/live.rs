@@ -34,6 +34,8 @@ use crate::{EngineError, Functions};
 
 /// dbsp's cache of blocks it has read from files, per worker. Our files are in memory anyway.
 const CACHE_MIB_PER_WORKER: usize = 32;
+/// Free blocks that dbsp keeps per size and worker. It makes room for them when it starts.
+const FREE_BLOCK_BYTES: usize = 512 << 10;
 /// The file in which dbsp lists its checkpoints.
 const CHECKPOINTS_FILE: &str = "checkpoints.feldera";
 
@@ -132,12 +134,14 @@ impl LiveCircuit {
                 (config, Some(link))
             }
         };
-        let config = config
+        let mut config = config
             .with_mode(Mode::Persistent)
             // Steps are several times cheaper, and a circuit can be closed, without it.
             .with_streaming_exchange(false)
             .with_allow_input_during_commit(false)
             .with_storage(Some(storage_config(&directory, local_workers, &origin, fill)));
+
+        config.dev_tweaks.fbuf_slab_bytes_per_class = Some(FREE_BLOCK_BYTES);
 
         let (program, functions) = (Arc::clone(program), functions.clone());
         let built = Runtime::init_circuit(config, move |circuit| {

@@ -12,13 +12,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, LazyLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use dbsp::storage::backend::{
     BlockLocation, FileId, FileReader, FileRw, FileWriter, StorageBackend, StorageError,
     StorageFileType, StoragePath, StoragePathPart,
 };
 use dbsp::storage::buffer_cache::FBuf;
+use feldera_storage::fbuf::slab::{FBufSlabs, set_thread_slab_pool};
 use feldera_storage::{DirEntry, FileCommitter};
 
 /// Files in memory, as a storage backend of dbsp.
@@ -38,6 +39,17 @@ struct File {
     /// Each with its offset, ascending, without gaps.
     blocks: Vec<(u64, Arc<FBuf>)>,
     bytes: u64,
+}
+
+impl Drop for File {
+    /// Gives blocks back to the allocator. Otherwise they would go to the free lists of the thread
+    /// that drops the file; those of threads that aren't a circuit's keep 128 MiB for nobody.
+    fn drop(&mut self) {
+        static NOTHING: LazyLock<Arc<FBufSlabs>> = LazyLock::new(|| Arc::new(FBufSlabs::new(0)));
+        let usual = set_thread_slab_pool(Some(Arc::clone(&NOTHING)));
+        self.blocks.clear();
+        set_thread_slab_pool(usual);
+    }
 }
 
 impl MemoryStorage {

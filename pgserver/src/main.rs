@@ -5,7 +5,9 @@ mod cli;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 use cli::{Arguments, ServeError};
 
@@ -61,10 +63,11 @@ fn log(filter: Option<&str>) -> Result<(), String> {
     let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or(LOG))
         .map_err(|error| format!("the log filter is wrong: {error}"))?;
     let colors = io::stderr().is_terminal();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(colors)
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(colors);
+    // The last layer sees an event when all others have.
+    tracing_subscriber::registry()
+        .with(lines.with_filter(filter))
+        .with(stillframe_engine::LostTasks::layer())
         .init();
     Ok(())
 }

@@ -121,6 +121,11 @@ impl Server {
         self.layout
     }
 
+    /// The process that serves clients.
+    pub fn front(&self) -> &Process {
+        &self.front
+    }
+
     /// Where it listens for Postgres clients.
     pub fn address(&self) -> SocketAddr {
         self.address

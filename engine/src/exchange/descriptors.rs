@@ -1,8 +1,9 @@
 //! The descriptors of dbsp's listeners.
 //!
 //! dbsp never lets go of the listener of a circuit with several hosts: the task that accepts
-//! connections and the directory it delivers them to keep each other alive for ever. The
-//! descriptor's number is lost, but not what it refers to. So all circuits of a host use two
+//! connections and the directory it delivers them to keep each other alive for ever. If the task
+//! can't be ended ([`lost_tasks`](super::lost_tasks)), the descriptor's number is lost, but not what
+//! it refers to. So all circuits of a host use two
 //! numbers in turn: when a circuit has ended, its number is made to refer to an idle socket, on
 //! which the lost task waits for ever; the circuit after the next is given the number again.
 //!
@@ -13,6 +14,8 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+
+use super::lost_tasks;
 
 /// The two descriptors of one host.
 #[derive(Debug)]
@@ -60,7 +63,13 @@ impl Descriptors {
     /// The circuit has ended: closes its listener and takes the number back.
     pub(crate) fn reclaim(&mut self, lent: &Lent) -> io::Result<()> {
         match self.lost[lent.place] {
-            Some(number) if refers(number, lent.address) => refer(number, &self.idle),
+            Some(number) if refers(number, lent.address) => {
+                if lost_tasks::end_listener(number) {
+                    self.forget(lent);
+                    return Ok(());
+                }
+                refer(number, &self.idle)
+            }
             _ => {
                 self.forget(lent);
                 Ok(())

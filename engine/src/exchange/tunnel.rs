@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
 use super::handshake::{Answer, Hello};
-use super::{Duplex, NextExchange, Place, Secure};
+use super::{Duplex, NextExchange, Place, Secure, lost_tasks};
 
 /// Bytes read at once. Exchanged batches may be large.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -32,6 +32,8 @@ pub(crate) struct Tunnel {
     admit: watch::Sender<bool>,
     close: watch::Sender<bool>,
     tasks: JoinSet<()>,
+    /// Where dbsp's clients connect to.
+    forwarders: Vec<SocketAddr>,
 }
 
 /// Is told of a host that can't be part of the circuit any more: it refuses connections.
@@ -59,7 +61,13 @@ impl Tunnel {
         let local = listener.local_addr()?;
         let (close, closed) = watch::channel(false);
         let (admit, admitted) = watch::channel(false);
-        let mut tunnel = Self { runtime: runtime.clone(), admit, close, tasks: JoinSet::new() };
+        let mut tunnel = Self {
+            runtime: runtime.clone(),
+            admit,
+            close,
+            tasks: JoinSet::new(),
+            forwarders: Vec::new(),
+        };
 
         let acceptor = Acceptor { place: place.clone(), dbsp: local, secure: next.secure.clone() };
         tunnel.serve(next.acceptor, &closed, move |stream, stopped| {
@@ -73,7 +81,10 @@ impl Tunnel {
                 continue;
             }
             let forwarder = StdListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-            addresses.push(forwarder.local_addr()?);
+            let address = forwarder.local_addr()?;
+            lost_tasks::begin_client(address);
+            tunnel.forwarders.push(address);
+            addresses.push(address);
             let hello = Hello {
                 epoch: place.epoch,
                 generation: place.generation,
@@ -99,7 +110,8 @@ impl Tunnel {
     /// Closes every socket; returns when it is done. To be called by a plain thread, when dbsp
     /// needs the tunnel no more.
     pub(crate) fn close(self) {
-        let Self { runtime, close, mut tasks, .. } = self;
+        let Self { runtime, close, mut tasks, forwarders, .. } = self;
+        lost_tasks::end_clients(forwarders);
         close.send_replace(true);
         runtime.block_on(async { while tasks.join_next().await.is_some() {} });
     }
