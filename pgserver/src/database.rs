@@ -79,7 +79,9 @@ impl Database {
                 Response::Rows(rows) => {
                     rows.batches.try_for_each(|_| std::future::ready(Ok(()))).await?;
                 }
-                Response::CopyIn(_) => return Err(Error::unsupported("COPY without a client")),
+                Response::CopyIn(_) | Response::CopyOut(_) => {
+                    return Err(Error::unsupported("COPY without a client"));
+                }
             }
         }
         Ok(())
@@ -102,7 +104,7 @@ impl Database {
         }
         match session.execute(&prepared, vec![]).await? {
             Response::Rows(rows) => rows.batches.try_collect().await,
-            Response::Complete { .. } | Response::CopyIn(_) => {
+            Response::Complete { .. } | Response::CopyIn(_) | Response::CopyOut(_) => {
                 Err(Error::internal("a statement with columns returns no rows"))
             }
         }

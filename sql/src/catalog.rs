@@ -1,6 +1,7 @@
 //! The catalog: schemas and relations of one version, and the program they amount to.
 
 mod constraint;
+mod sequence;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use stillframe_protocol::{
 use crate::{Error, Type};
 
 pub use constraint::{Action, Constraint, ConstraintKind, Generated};
+pub use sequence::Sequence;
 
 /// The first OID that users' objects get, as in PostgreSQL.
 const FIRST_USER_OID: u32 = 16384;
@@ -30,6 +32,9 @@ pub struct Catalog {
     pub schemas: BTreeMap<String, Schema>,
     /// By id. A relation only reads relations with lower ids.
     pub relations: BTreeMap<RelationId, Relation>,
+    /// By OID.
+    #[serde(default)]
+    pub sequences: BTreeMap<u32, Sequence>,
 }
 
 /// A namespace of relations.
@@ -120,6 +125,7 @@ impl Default for Catalog {
             next_oid: FIRST_USER_OID,
             schemas: BTreeMap::from([("public".to_owned(), public)]),
             relations: BTreeMap::new(),
+            sequences: BTreeMap::new(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod cuts;
 mod fields;
 mod format;
 mod lines;
+mod output;
 mod reader;
 mod statement;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use futures::future::join;
 use stillframe_protocol::{Reservation, Step};
 
 use self::format::Format;
+pub use self::output::CopyOut;
 use self::reader::{Batch, Reader};
 pub(crate) use self::statement::{Copied, CopyStatement, Direction, Unexpected, parse};
 pub(crate) use self::used::Used;
@@ -53,7 +55,7 @@ impl CopyIn {
         let (name, columns) = match (&statement.what, statement.direction) {
             (Copied::Table { name, columns }, Direction::FromClient) => (name, columns),
             (_, Direction::Server { is_from }) => return Err(server_file(is_from)),
-            _ => return Err(Error::unsupported("COPY TO STDOUT")),
+            _ => return Err(Error::internal("a COPY that takes no data")),
         };
         if statement.is_filtered {
             return Err(Error::unsupported("COPY FROM with WHERE"));

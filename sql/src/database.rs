@@ -9,6 +9,7 @@ use stillframe_protocol::{
 };
 
 use crate::frame::LeaseKeeper;
+use crate::sequences::Sequences;
 use crate::{Catalog, Error};
 
 /// The database's name.
@@ -33,6 +34,7 @@ pub struct Database {
     /// How many workers each host runs.
     pub(crate) workers: u32,
     pub(crate) leases: LeaseKeeper,
+    pub(crate) sequences: Sequences,
     catalogs: Mutex<BTreeMap<CatalogVersion, Arc<Catalog>>>,
     explainer: OnceLock<Explainer>,
     checker: OnceLock<Checker>,
@@ -68,6 +70,7 @@ impl Database {
             hosts,
             workers,
             leases,
+            sequences: Sequences::default(),
             catalogs: Mutex::default(),
             explainer: OnceLock::new(),
             checker: OnceLock::new(),

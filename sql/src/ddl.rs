@@ -12,6 +12,7 @@ mod drop;
 mod index;
 mod rename;
 mod schema;
+mod sequence;
 mod table;
 mod view;
 
@@ -82,6 +83,12 @@ impl Definition<'_> {
             }
             ast::Statement::CreateIndex(create) => {
                 ("CREATE INDEX", Box::new(move |context| index::create(context, create)))
+            }
+            ast::Statement::CreateSequence { .. } => {
+                ("CREATE SEQUENCE", Box::new(move |context| sequence::create(context, statement)))
+            }
+            ast::Statement::Drop { object_type: ast::ObjectType::Sequence, .. } => {
+                ("DROP SEQUENCE", Box::new(move |context| sequence::drop(context, statement)))
             }
             ast::Statement::Drop { object_type: ast::ObjectType::Index, .. } => {
                 ("DROP INDEX", Box::new(move |context| index::drop(context, statement)))

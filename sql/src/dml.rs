@@ -11,6 +11,7 @@ mod constant;
 mod defaults;
 mod delete;
 mod insert;
+mod locking;
 #[cfg(test)]
 mod model;
 mod read;
@@ -29,9 +30,11 @@ use datafusion::sql::sqlparser::ast::{self, ObjectName};
 pub(crate) use assign::check_assignable;
 pub(crate) use complete::{complete, select_from};
 pub(crate) use defaults::{check_default, defaults, fill_each, later, select_one};
+pub(crate) use locking::{Locked, Locking, without_locks};
 pub(crate) use read::Arguments;
-pub(crate) use truncate::Truncate;
+pub(crate) use truncate::{Truncate, restart_identity};
 
+use crate::parser::Overriding;
 use crate::query::{Given, QueryContext};
 use crate::settings::Settings;
 use crate::write::{Proposal, Returned, Target, Write};
@@ -45,6 +48,8 @@ pub(crate) struct Statement<'a> {
     with: Option<&'a ast::With>,
     settings: &'a Settings,
     arguments: Arguments<'a>,
+    /// What is done with values for identity columns.
+    overriding: Option<Overriding>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +82,12 @@ impl<'a> Statement<'a> {
             ast::Statement::Delete(delete) => Tree::Delete(delete),
             _ => return None,
         };
-        Some(Self { tree, with, settings, arguments })
+        Some(Self { tree, with, settings, arguments, overriding: None })
+    }
+
+    /// The same, with what is done with values for identity columns.
+    pub(crate) fn overriding(self, overriding: Option<Overriding>) -> Self {
+        Self { overriding, ..self }
     }
 
     /// The command tag without the number of rows, of one that returns them.

@@ -520,7 +520,7 @@ pub(crate) async fn run(session: &mut Session, text: &str) -> Result<Vec<String>
                 texts_of_all
             }
             Response::Complete { tag } => vec![tag],
-            Response::CopyIn(_) => vec!["COPY".to_owned()],
+            Response::CopyIn(_) | Response::CopyOut(_) => vec!["COPY".to_owned()],
         };
     }
     Ok(last)

@@ -25,6 +25,7 @@ mod progress;
 mod query;
 mod resolve;
 mod scan;
+mod sequences;
 mod session;
 mod settings;
 mod stack;
@@ -36,8 +37,9 @@ mod write;
 
 pub use catalog::{
     Action, Catalog, Column, Constraint, ConstraintKind, Generated, Relation, RelationKind, Schema,
+    Sequence,
 };
-pub use copy::CopyIn;
+pub use copy::{CopyIn, CopyOut};
 pub use database::{
     Checker, Database, Explainer, NAME as DATABASE_NAME, is_name as is_database_name,
 };

@@ -5,6 +5,7 @@
 
 mod depth;
 mod lexis;
+mod sequences;
 mod source;
 mod utility;
 mod words;
@@ -16,6 +17,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+pub(crate) use sequences::Overriding;
 pub(crate) use source::Source;
 pub(crate) use utility::{
     Direction, Discard, Explain, ExplainSubject, IsolationLevel, SavepointAction, TransactionModes,
@@ -36,6 +38,8 @@ pub struct Statement {
     pub(crate) source: Arc<Source>,
     /// What the lexer had to say.
     pub(crate) notices: Vec<Notice>,
+    /// What an INSERT does with values for identity columns.
+    pub(crate) overriding: Option<Overriding>,
 }
 
 /// What a statement is.
@@ -70,8 +74,10 @@ fn parse_one(source: &Arc<Source>, tokens: &[TokenWithSpan]) -> Result<Statement
     if depth::longest_chain(&tokens).is_too_deep() {
         return Err(too_deep());
     }
+    sequences::order_options(&mut tokens);
+    let overriding = sequences::take_overriding(&mut tokens);
     let tree = parse_tree(source, tokens)?;
-    Ok(Statement { tree, source: Arc::clone(source), notices })
+    Ok(Statement { tree, source: Arc::clone(source), notices, overriding })
 }
 
 fn parse_tree(source: &Arc<Source>, tokens: Vec<TokenWithSpan>) -> Result<Tree, Error> {

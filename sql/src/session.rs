@@ -4,6 +4,7 @@ mod answer;
 mod cursor;
 mod ending;
 mod explain;
+mod locking;
 mod prepared;
 mod savepoint;
 #[cfg(test)]
@@ -21,8 +22,9 @@ use cursor::Cursors;
 use prepared::Kept;
 use transaction::Transaction;
 
-use crate::dml::Arguments;
-use crate::parser::{self, Discard, Statement, Tree, Utility};
+use crate::copy::{CopyOut, Direction};
+use crate::dml::{Arguments, without_locks};
+use crate::parser::{self, Discard, Source, Statement, Tree, Utility};
 use crate::query::{QueryContext, classify};
 use crate::settings::Settings;
 use crate::{
@@ -158,7 +160,7 @@ impl Session {
                 ast::Statement::Query(query) if !is_write(query) => {
                     let mut context = self.context().await?;
                     context.source = Some(Arc::clone(&statement.source));
-                    let planned = context.plan(query, declared)?;
+                    let planned = context.plan(&without_locks(query), declared)?;
                     (planned.parameters, Some(planned.columns))
                 }
                 tree => {
@@ -194,7 +196,7 @@ impl Session {
         self.enter(&statement.tree);
         self.notices.extend(statement.notices.iter().cloned());
         match &statement.tree {
-            Tree::Utility(utility) => self.utility(utility).await,
+            Tree::Utility(utility) => self.utility(utility, &statement.source).await,
             Tree::Sql(tree) => self.sql(tree, prepared, parameters).await,
         }
     }
@@ -215,6 +217,7 @@ impl Session {
             | ast::Statement::Comment { .. }
             | ast::Statement::AlterTable(_)
             | ast::Statement::CreateIndex(_)
+            | ast::Statement::CreateSequence { .. }
             | ast::Statement::Drop { .. } => {
                 let tag = self.definition(&command(tree)).await?.run(tree).await?;
                 Ok(Response::Complete { tag })
@@ -232,6 +235,9 @@ impl Session {
         prepared: &Prepared,
         parameters: &[Parameter],
     ) -> Result<Response, Error> {
+        if !query.locks.is_empty() {
+            return self.query_and_lock(query, prepared, parameters).await;
+        }
         let mut context = self.context().await?;
         context.source = Some(Arc::clone(&prepared.statement.source));
         let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
@@ -279,7 +285,11 @@ impl Session {
         })
     }
 
-    async fn utility(&mut self, utility: &Utility) -> Result<Response, Error> {
+    async fn utility(
+        &mut self,
+        utility: &Utility,
+        source: &Arc<Source>,
+    ) -> Result<Response, Error> {
         let tag = match utility {
             Utility::Show { name } => {
                 let value = self.settings.get(name)?.to_owned();
@@ -370,6 +380,14 @@ impl Session {
             Utility::Commit { chain } => self.end_block(true, *chain).await?,
             Utility::Rollback { chain } => self.end_block(false, *chain).await?,
             Utility::Savepoint { action, name } => self.savepoint(*action, name)?,
+            Utility::Copy(copy) if copy.direction == Direction::ToClient => {
+                let frame = self.frame().await?;
+                let copy = CopyOut::begin(frame, &self.settings, source, copy).await?;
+                if let Some(step) = copy.step {
+                    self.settings.put("stillframe.step", step.to_string());
+                }
+                return Ok(Response::CopyOut(copy));
+            }
             Utility::Copy(copy) => return self.copy(copy).await,
             Utility::CreateMaterializedView { create, with_data } => {
                 if !with_data {
@@ -455,7 +473,7 @@ impl Session {
 }
 
 /// Whether a query is a WITH before a statement that writes.
-pub(super) fn is_write(query: &ast::Query) -> bool {
+pub(crate) fn is_write(query: &ast::Query) -> bool {
     matches!(
         query.body.as_ref(),
         ast::SetExpr::Insert(_) | ast::SetExpr::Update(_) | ast::SetExpr::Delete(_)

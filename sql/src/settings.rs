@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::sequences::Given;
 use crate::{DateOrder, Error, SqlState, TextFormat, TimeZone, names};
 use value::Kind;
 
@@ -205,9 +206,16 @@ fn find(name: &str) -> Option<&'static Setting> {
 pub(crate) struct Settings {
     /// What differs from the defaults, by the declared name.
     values: Arc<BTreeMap<String, String>>,
+    /// The numbers that the session was given by sequences.
+    sequences: Given,
 }
 
 impl Settings {
+    /// The numbers that the session was given by sequences.
+    pub(crate) fn sequences(&self) -> &Given {
+        &self.sequences
+    }
+
     /// The settings of a new session.
     pub(crate) fn new(user: &str) -> Self {
         let mut settings = Self::default();

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use changes::Rows;
-pub(crate) use keys::{KeyEncoder, entries, hash};
+pub(crate) use keys::{KeyEncoder, entries, hash, row_entries};
 pub(crate) use lookup::{all_rows, existing_keys, rows_with};
 pub(crate) use overlay::{Difference, Gone, Overlay, TableChanges, keep};
 pub(crate) use proposal::{Proposal, Returned};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stillframe_sql::{
-    CopyIn, Error, Notice, OutputColumn, Parameter, Prepared, Progress, Response, Rows, Session,
-    Statement, TextFormat, TransactionStatus, Type,
+    CopyIn, CopyOut, Error, Notice, OutputColumn, Parameter, Prepared, Progress, Response, Rows,
+    Session, Statement, TextFormat, TransactionStatus, Type,
 };
 
 /// A session, as the wire sees it. Contracts are those of [`Session`].
@@ -83,6 +83,8 @@ pub(crate) enum Answer<C> {
     Complete(String),
     /// The data of a COPY is wanted.
     CopyIn(C),
+    /// The data of a COPY, as it comes.
+    CopyOut(CopyOut),
 }
 
 impl Backend for Session {
@@ -123,6 +125,7 @@ impl Backend for Session {
             Response::Rows(rows) => Answer::Rows(rows),
             Response::Complete { tag } => Answer::Complete(tag),
             Response::CopyIn(copy) => Answer::CopyIn(copy),
+            Response::CopyOut(copy) => Answer::CopyOut(copy),
         })
     }
 

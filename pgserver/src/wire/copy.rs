@@ -1,7 +1,9 @@
-//! COPY FROM STDIN: the client sends data, in pieces that are cut anywhere.
+//! COPY FROM STDIN: the client sends data, in pieces that are cut anywhere. COPY TO STDOUT: it gets
+//! them, a row in each.
 
-use pgwire::messages::copy::CopyInResponse;
-use stillframe_sql::{Error, SqlState};
+use futures::StreamExt;
+use pgwire::messages::copy::{CopyData, CopyDone, CopyInResponse, CopyOutResponse};
+use stillframe_sql::{CopyOut, Error, SqlState};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
@@ -19,6 +21,29 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
+    /// Sends the data of a COPY; returns the command tag.
+    pub(super) async fn copy_out(
+        &mut self,
+        mut copy: CopyOut,
+        deadline: Option<Instant>,
+    ) -> Result<String, Interruption> {
+        let count = i16::try_from(copy.columns)
+            .map_err(|_| Error::new(SqlState::TOO_MANY_COLUMNS, "too many columns"))?;
+        self.outgoing.put(&CopyOutResponse::new(0, count, vec![TEXT; copy.columns]))?;
+        let mut sent = 0_u64;
+        while let Some(lines) = self.incoming.attend(deadline, copy.lines.next()).await? {
+            for line in lines? {
+                sent += 1;
+                self.outgoing.put(&CopyData::new(line.into()))?;
+                if self.outgoing.is_full() {
+                    self.send(deadline).await?;
+                }
+            }
+        }
+        self.outgoing.put(&CopyDone::new())?;
+        Ok(format!("COPY {}", sent - u64::from(copy.has_header)))
+    }
+
     /// Takes the data of a COPY; returns the command tag. When it fails nothing remains.
     pub(super) async fn copy_in(
         &mut self,

@@ -308,6 +308,10 @@ where
                 return Ok(Some(Cursor::new(rows, formats, self.session.text_format())));
             }
             Answer::Complete(tag) => self.complete(tag)?,
+            Answer::CopyOut(copy) => {
+                let tag = self.copy_out(copy, deadline).await?;
+                self.complete(tag)?;
+            }
             Answer::CopyIn(copy) => {
                 let tag = self.copy_in(copy, deadline).await?;
                 self.complete(tag)?;

@@ -71,6 +71,11 @@ where
                 self.finish_request(is_last, deadline).await?;
                 self.complete(tag)
             }
+            Answer::CopyOut(copy) => {
+                let tag = self.copy_out(copy, deadline).await?;
+                self.finish_request(is_last, deadline).await?;
+                self.complete(tag)
+            }
             Answer::Rows(rows) => {
                 check_width(&rows.columns)?;
                 self.outgoing.put(&description(&rows.columns, None))?;
@@ -147,7 +152,7 @@ where
     }
 
     /// Sends what there is, as a part of the statement: it ends when the statement is stopped.
-    async fn send(&mut self, deadline: Option<Instant>) -> Result<(), Interruption> {
+    pub(super) async fn send(&mut self, deadline: Option<Instant>) -> Result<(), Interruption> {
         self.incoming.attend(deadline, self.outgoing.flush()).await?.map_err(Ended::from)?;
         Ok(())
     }

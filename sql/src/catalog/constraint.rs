@@ -76,8 +76,8 @@ pub enum Action {
 pub enum Generated {
     /// From a sequence of its own, always or if nobody gives one.
     Identity {
-        /// The sequence.
-        sequence: RelationId,
+        /// The sequence's OID.
+        sequence: u32,
         /// Whether nobody may give one.
         always: bool,
     },

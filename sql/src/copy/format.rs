@@ -61,6 +61,45 @@ impl Format {
     }
 }
 
+/// How the data of a COPY TO looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OutputFormat {
+    pub(super) syntax: Syntax,
+    pub(super) has_header: bool,
+    /// Whether all values are quoted.
+    pub(super) quotes_all: bool,
+    /// Columns whose values are quoted.
+    pub(super) quoted: Vec<String>,
+}
+
+impl OutputFormat {
+    /// Checks the options of a COPY TO.
+    pub(super) fn new(options: &[CopyOption]) -> Result<Self, Error> {
+        let mut given = Given::read(options)?;
+        let quoted = given.force_quote.take();
+        let is_csv = given.format == Some(FileFormat::Csv);
+        if quoted.is_some() && !is_csv {
+            return Err(refused("COPY force quote available only in CSV mode"));
+        }
+        if is_csv && given.force_not_null.is_some() {
+            return Err(refused("COPY force not null only available using COPY FROM"));
+        }
+        if is_csv && given.force_null.is_some() {
+            return Err(refused("COPY force null only available using COPY FROM"));
+        }
+        if given.header == Some(Header::Matched) {
+            return Err(refused("cannot use \"match\" with HEADER in COPY TO"));
+        }
+        let Format { syntax, header, .. } = given.check()?;
+        let (quotes_all, quoted) = match quoted {
+            Some(Columns::All) => (true, vec![]),
+            Some(Columns::Some(names)) => (false, names),
+            None => (false, vec![]),
+        };
+        Ok(Self { syntax, has_header: header == Header::Ignored, quotes_all, quoted })
+    }
+}
+
 impl Given {
     fn read(options: &[CopyOption]) -> Result<Self, Error> {
         let mut given = Self::default();

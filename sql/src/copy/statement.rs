@@ -20,8 +20,8 @@ pub(crate) struct CopyStatement {
 pub(crate) enum Copied {
     /// A table, or some columns of it.
     Table { name: ObjectName, columns: Option<Vec<Ident>> },
-    /// The rows of a query.
-    Query,
+    /// The rows of a query, between these tokens' parentheses.
+    Query(Vec<TokenWithSpan>),
 }
 
 /// From where, or to where.
@@ -78,22 +78,21 @@ impl Cursor<'_> {
             options.push(format_option("binary"));
         }
         let what = if self.is(&Token::LParen) {
+            let start = self.place + 1;
             self.skip_parentheses()?;
-            Copied::Query
+            Copied::Query(self.tokens[start..self.place - 1].to_vec())
         } else {
             let name = self.object_name()?;
             let columns = self.is(&Token::LParen).then(|| self.column_list()).transpose()?;
             Copied::Table { name, columns }
         };
         // A query is only copied out.
-        let is_from = what != Copied::Query && self.accept("from");
+        let is_query = matches!(what, Copied::Query(_));
+        let is_from = !is_query && self.accept("from");
         if !is_from {
             self.expect("to")?;
         }
         let direction = self.direction(is_from)?;
-        if what == Copied::Query && is_from {
-            return Err(self.unexpected());
-        }
         self.options(&mut options)?;
         let is_filtered = self.accept("where");
         if !is_filtered && self.place < self.tokens.len() {

@@ -262,7 +262,9 @@ pub(super) fn object_name(table: &str, columns: &str, label: &str) -> String {
 
 /// Whether a schema has a relation or an index of a name.
 pub(super) fn is_relation_name(catalog: &Catalog, schema: &str, name: &str) -> bool {
-    catalog.find(schema, name).is_some() || find_index(catalog, schema, name).is_some()
+    catalog.find(schema, name).is_some()
+        || catalog.find_sequence(schema, name).is_some()
+        || find_index(catalog, schema, name).is_some()
 }
 
 /// The index of a name, and its table.

@@ -19,6 +19,9 @@ pub(super) fn text(
     expr: &Expr,
 ) -> Result<Option<String>, Error> {
     check(context, expr)?;
+    if let Some(sequence) = sequence_of(context, expr)? {
+        return Ok(Some(nextval(sequence)));
+    }
     let text = match expr {
         Expr::Value(value) if value.value == Value::Null => return Ok(None),
         Expr::Value(value) => match &value.value {
@@ -41,6 +44,44 @@ pub(super) fn text(
     let column = Column { default: Some(text.clone()), ..column.clone() };
     dml::check_default(context, &column)?;
     Ok(Some(text))
+}
+
+/// The call that gives a sequence's next number. Sequences are kept by their OIDs.
+pub(super) fn nextval(sequence: u32) -> String {
+    format!("nextval({sequence}::regclass)")
+}
+
+/// The sequence whose next number an expression is, if it names one.
+fn sequence_of(context: &QueryContext, expr: &Expr) -> Result<Option<u32>, Error> {
+    let Expr::Function(function) = expr else { return Ok(None) };
+    if crate::names::function(&function.name) != "nextval" {
+        return Ok(None);
+    }
+    let ast::FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(argument))] = list.args.as_slice()
+    else {
+        return Ok(None);
+    };
+    let argument = match argument {
+        Expr::Cast { expr, .. } => expr.as_ref(),
+        argument => argument,
+    };
+    let Expr::Value(value) = argument else { return Ok(None) };
+    let Value::SingleQuotedString(name) = &value.value else { return Ok(None) };
+    let missing = || {
+        let message = format!("relation \"{name}\" does not exist");
+        Error::new(SqlState::UNDEFINED_TABLE, message)
+    };
+    let parts = name.split('.').map(|part| crate::names::list(part)?.pop());
+    let mut parts = parts.collect::<Option<Vec<_>>>().ok_or_else(missing)?;
+    let sequence = parts.pop().ok_or_else(missing)?;
+    let schemas = match parts.pop() {
+        Some(schema) => vec![schema],
+        None => context.settings.search_path(),
+    };
+    let mut found = schemas.iter();
+    let found = found.find_map(|schema| context.catalog.find_sequence(schema, &sequence));
+    found.map(|(oid, _)| Some(oid)).ok_or_else(missing)
 }
 
 fn bare(kind: &Type) -> String {

@@ -213,6 +213,10 @@ impl Drop {
         for id in &dropped {
             catalog.relations.remove(id);
         }
+        catalog.sequences.retain(|_, sequence| {
+            let is_owned = sequence.owner.is_some_and(|(owner, _)| dropped.contains(&owner));
+            !is_owned && !schemas.contains(&sequence.schema)
+        });
         for (child, name) in &keys {
             if let Some(child) = catalog.relations.get_mut(child) {
                 child.constraints.retain(|constraint| constraint.name != *name);

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 use stillframe_protocol::RelationId;
 
 use super::constraint::{Definer, generated, is_relation_name};
-use super::{Edit, already_exists, default, skipped, target};
+use super::{Edit, already_exists, default, sequence, skipped, target};
 use crate::query::QueryContext;
 use crate::{
     Column, ConstraintKind, Error, Generated, Relation, RelationKind, SqlState, Type, names,
@@ -37,6 +37,7 @@ pub(super) fn create(context: &QueryContext, create: &CreateTable) -> Result<Edi
     let relation = Relation { id, schema, name, columns, kind, constraints, comment: None };
     let mut definer = Definer { context, catalog: &mut catalog, relation };
     for (place, definition) in create.columns.iter().enumerate() {
+        sequence_of(&mut definer, place, definition)?;
         constraints_of(&mut definer, place, definition)?;
     }
     for constraint in &create.constraints {
@@ -55,6 +56,47 @@ pub(super) fn parents(relation: &Relation) -> Vec<RelationId> {
         _ => None,
     });
     parents.collect()
+}
+
+/// Adds the sequence that a serial or identity column has.
+fn sequence_of(
+    definer: &mut Definer<'_>,
+    place: usize,
+    definition: &ColumnDef,
+) -> Result<(), Error> {
+    let is_serial = sequence::serial(&definition.data_type).is_some();
+    let identity = definition.options.iter().find_map(|option| match &option.option {
+        ColumnOption::Generated {
+            generated_as, generation_expr: None, sequence_options, ..
+        } => Some((*generated_as == GeneratedAs::Always, sequence_options)),
+        _ => None,
+    });
+    let column = definer.relation.columns[place].clone();
+    let (table, name) = (definer.relation.name.clone(), &column.name);
+    if is_serial && column.default.is_some() {
+        let message =
+            format!("multiple default values specified for column \"{name}\" of table \"{table}\"");
+        return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+    }
+    if is_serial {
+        let oid = sequence::of_column(definer.catalog, &definer.relation, place, &[])?;
+        definer.relation.columns[place].default = Some(default::nextval(oid));
+    }
+    let Some((always, options)) = identity else { return Ok(()) };
+    if definer.relation.columns[place].default.is_some() {
+        let message = format!(
+            "both default and identity specified for column \"{name}\" of table \"{table}\""
+        );
+        return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+    }
+    if !matches!(column.kind, Type::SmallInt | Type::Integer | Type::BigInt) {
+        let message = "identity column type must be smallint, integer, or bigint";
+        return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    let options = options.as_deref().unwrap_or_default();
+    let oid = sequence::of_column(definer.catalog, &definer.relation, place, options)?;
+    definer.relation.columns[place].generated = Some(Generated::Identity { sequence: oid, always });
+    Ok(())
 }
 
 /// Adds the constraints that a column's definition has.
@@ -158,8 +200,14 @@ fn columns(context: &QueryContext, create: &CreateTable) -> Result<Vec<Column>, 
 
 /// A column, without its constraints.
 pub(super) fn column(context: &QueryContext, definition: &ColumnDef) -> Result<Column, Error> {
-    let kind = Type::of_column(&definition.data_type)?;
+    let serial = sequence::serial(&definition.data_type);
+    let is_serial = serial.is_some();
+    let kind = match serial {
+        Some(kind) => kind,
+        None => Type::of_column(&definition.data_type)?,
+    };
     let mut column = Column::new(names::fold(&definition.name), kind);
+    column.not_null = is_serial;
     let mut is_key = false;
     let mut is_null = false;
     for option in &definition.options {
@@ -174,9 +222,7 @@ pub(super) fn column(context: &QueryContext, definition: &ColumnDef) -> Result<C
             ColumnOption::Default(expr) => {
                 column.default = default::text(context, &column, expr)?;
             }
-            ColumnOption::Generated { .. } => {
-                return Err(Error::unsupported("an identity column"));
-            }
+            ColumnOption::Generated { .. } => column.not_null = true,
             ColumnOption::Collation(_) => return Err(Error::unsupported("COLLATE")),
             other => return Err(Error::unsupported(format!("the column option {other}"))),
         }

@@ -1,6 +1,7 @@
 //! What the columns of a new row have that it gives no value: their DEFAULTs, computed once for a
 //! statement, or for each row if they are volatile.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -31,8 +32,8 @@ pub(crate) async fn defaults(
     let mut values = BTreeMap::new();
     let mut computed = vec![];
     for (place, column) in columns {
-        let Some(text) = &column.default else { continue };
-        let expr = read(text)?;
+        let Some(text) = text(column) else { continue };
+        let expr = read(&text)?;
         if is_volatile(&context, &expr) {
             continue;
         }
@@ -58,10 +59,20 @@ pub(crate) async fn defaults(
     Ok(values)
 }
 
+/// What a column has that a row gives nothing.
+fn text(column: &Column) -> Option<Cow<'_, str>> {
+    match &column.generated {
+        Some(Generated::Identity { sequence, .. }) => {
+            Some(Cow::Owned(format!("nextval({sequence}::regclass)")))
+        }
+        _ => column.default.as_deref().map(Cow::Borrowed),
+    }
+}
+
 /// The DEFAULT of a column, if it differs from row to row.
 pub(super) fn volatile(context: &QueryContext, column: &Column) -> Result<Option<Expr>, Error> {
-    let Some(text) = &column.default else { return Ok(None) };
-    let expr = read(text)?;
+    let Some(text) = text(column) else { return Ok(None) };
+    let expr = read(&text)?;
     Ok(is_volatile(context, &expr).then_some(expr))
 }
 
@@ -92,7 +103,7 @@ pub(crate) async fn fill_each(
     rows: usize,
 ) -> Result<(), Error> {
     let columns = &target.relation().columns;
-    if columns.iter().all(|column| column.default.is_none()) {
+    if columns.iter().all(|column| text(column).is_none()) {
         return Ok(());
     }
     let context = QueryContext::new(Arc::clone(frame), settings.clone());

@@ -15,6 +15,7 @@ use super::returning::of_table;
 use super::values::{Cell, ColumnValues, finish};
 use super::{Command, Statement, defaults, read, source, target};
 use crate::Generated;
+use crate::parser::Overriding;
 use crate::write::{Proposal, Target};
 use crate::{Error, Frame, SqlState, names};
 
@@ -40,9 +41,11 @@ pub(super) async fn propose(
             None => source::columns(statement, frame, &target, &given, query).await?,
         },
     };
-    given.refuse_generated(insert, &target, columns.len())?;
+    given.refuse_generated(statement, insert, &target, columns.len())?;
     for (place, array) in given.places.iter().zip(columns) {
-        values[*place] = Some(array);
+        if !is_passed_over(statement, &target, *place) {
+            values[*place] = Some(array);
+        }
     }
     fill_each(frame, statement.settings, &target, &mut values, rows).await?;
     let new = complete(frame, statement.settings, &target, values, rows).await?;
@@ -54,6 +57,12 @@ pub(super) async fn propose(
         false => vec![],
     };
     Ok(Proposal::insert(&target, new)?.giving(returned))
+}
+
+/// Whether OVERRIDING USER VALUE says that what is given for a column doesn't count.
+fn is_passed_over(statement: &Statement<'_>, target: &Target, place: usize) -> bool {
+    statement.overriding == Some(Overriding::User)
+        && matches!(target.relation().columns[place].generated, Some(Generated::Identity { .. }))
 }
 
 /// The rows that RETURNING is about, without any.
@@ -194,6 +203,7 @@ impl Given {
     /// Refuses values for columns whose values nobody gives.
     fn refuse_generated(
         &self,
+        statement: &Statement<'_>,
         insert: &Insert,
         target: &Target,
         columns: usize,
@@ -211,7 +221,9 @@ impl Given {
                 Some(Generated::Stored { .. }) => {
                     (format!("Column \"{name}\" is a generated column."), None)
                 }
-                Some(Generated::Identity { always: true, .. }) => {
+                Some(Generated::Identity { always: true, .. })
+                    if statement.overriding.is_none() =>
+                {
                     let kind = "an identity column defined as GENERATED ALWAYS";
                     let hint = "Use OVERRIDING SYSTEM VALUE to override.";
                     (format!("Column \"{name}\" is {kind}."), Some(hint))

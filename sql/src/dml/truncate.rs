@@ -27,15 +27,33 @@ impl<'a> Truncate<'a> {
         if tree.partitions.is_some() || tree.on_cluster.is_some() || tree.if_exists {
             return Err(Error::unsupported(tree));
         }
-        if tree.identity == Some(TruncateIdentityOption::Restart) {
-            return Err(Error::unsupported("TRUNCATE ... RESTART IDENTITY"));
-        }
         Ok(tree
             .table_names
             .iter()
             .map(|table| Self { settings, table: &table.name, tree })
             .collect())
     }
+}
+
+/// Lets the sequences of the tables begin again, if the statement says so. As everything about
+/// sequences that isn't undone by a rollback.
+pub(crate) fn restart_identity(
+    frame: &Frame,
+    settings: &Settings,
+    tree: &Tree,
+) -> Result<(), Error> {
+    if tree.identity != Some(TruncateIdentityOption::Restart) {
+        return Ok(());
+    }
+    for table in &tree.table_names {
+        let id = target(frame, settings, &table.name, Command::Truncate)?.id();
+        for (oid, sequence) in &frame.catalog().sequences {
+            if sequence.owner.is_some_and(|(owner, _)| owner == id) {
+                frame.database().sequences.restart(frame.epoch(), *oid);
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Truncate<'_> {

@@ -10,7 +10,7 @@ use futures::stream::BoxStream;
 use stillframe_protocol::Step;
 
 use crate::parser::Statement;
-use crate::{CopyIn, Error, Type};
+use crate::{CopyIn, CopyOut, Error, Type};
 
 /// A statement that is planned as far as its description needs.
 #[derive(Clone, Debug)]
@@ -71,6 +71,8 @@ pub enum Response {
     },
     /// COPY FROM STDIN waits for data.
     CopyIn(CopyIn),
+    /// The data of a COPY TO STDOUT, as it comes.
+    CopyOut(CopyOut),
 }
 
 /// A result that is still coming. To drop it stops the statement and frees its lease.

@@ -30,7 +30,11 @@ impl Session {
         }
         let needs_block = match tree {
             Tree::Sql(tree) => match tree.as_ref() {
-                ast::Statement::Query(query) if super::is_write(query) => true,
+                ast::Statement::Query(query)
+                    if super::is_write(query) || !query.locks.is_empty() =>
+                {
+                    true
+                }
                 ast::Statement::Query(_) => {
                     let level = self.settings.get("default_transaction_isolation");
                     level.is_ok_and(|level| level == "repeatable read")

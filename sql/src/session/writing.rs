@@ -7,7 +7,7 @@ use super::answer::{OutputColumn, Parameter, Prepared, Response, Rows};
 use super::transaction::Transaction as Block;
 use super::{Session, same_types};
 use crate::copy::{CopyIn, CopyStatement, Used};
-use crate::dml::{Arguments, Statement, Truncate};
+use crate::dml::{Arguments, Statement, Truncate, restart_identity};
 use crate::write::{Returned, Transaction, autocommit};
 use crate::{Error, SqlState, Type};
 
@@ -42,7 +42,9 @@ impl Session {
         parameters: &[Parameter],
     ) -> Result<Option<Response>, Error> {
         let arguments = Arguments { values: parameters, types: prepared.parameters() };
-        let tag = if let Some(statement) = Statement::new(tree, &self.settings, arguments) {
+        let statement = Statement::new(tree, &self.settings, arguments);
+        let overriding = prepared.statement.overriding;
+        let tag = if let Some(statement) = statement.map(|found| found.overriding(overriding)) {
             self.transaction.admit_write(statement.command(), &self.settings)?;
             let lock_timeout = self.settings.lock_timeout();
             let outcome = match &mut self.transaction {
@@ -84,6 +86,8 @@ impl Session {
                 }
                 transaction.commit(&self.progress).await?;
             }
+            let frame = self.frame().await?;
+            restart_identity(&frame, &self.settings, truncate)?;
             "TRUNCATE TABLE".to_owned()
         } else {
             return Ok(None);

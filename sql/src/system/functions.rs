@@ -4,7 +4,9 @@
 
 mod composite;
 mod definitions;
+pub(super) mod expression;
 mod names;
+mod sequences;
 pub(super) mod viewdef;
 
 use std::fmt;
@@ -19,10 +21,10 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     TypeSignature, Volatility,
 };
-use stillframe_protocol::{RelationId, Step};
+use stillframe_protocol::{Epoch, RelationId, Step};
 
 use crate::settings::Settings;
-use crate::{Catalog, Error, Frame, Relation, Type};
+use crate::{Catalog, Database, Error, Frame, Relation, Type};
 
 /// What the functions answer from.
 struct Scope {
@@ -31,6 +33,8 @@ struct Scope {
     now: i64,
     catalog: Arc<Catalog>,
     settings: Settings,
+    database: Arc<Database>,
+    epoch: Epoch,
 }
 
 /// What a function answers to one row's arguments; nothing is NULL.
@@ -87,11 +91,17 @@ pub(crate) fn register(state: &mut SessionState, frame: &Arc<Frame>, settings: &
         now: chrono::Utc::now().timestamp_micros(),
         catalog: Arc::clone(frame.catalog()),
         settings: settings.clone(),
+        database: Arc::clone(frame.database()),
+        epoch: frame.epoch(),
     });
     let any = vec![TypeSignature::Nullary, TypeSignature::VariadicAny];
     let signature = Signature::one_of(any, Volatility::Stable);
     state.register_udtf("pg_get_keywords", Arc::new(super::keywords::Keywords));
     state.register_udf(composite::expand_array()).expect("a state in memory takes every function");
+    for function in sequences::all(&scope) {
+        let function = Arc::new(function);
+        state.register_udf(function).expect("a state in memory takes every function");
+    }
     for definition in definitions::all() {
         let scope = Arc::clone(&scope);
         let function = CatalogFunction { definition, signature: signature.clone(), scope };

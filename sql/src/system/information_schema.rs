@@ -2,10 +2,13 @@
 //! views don't appear.
 
 mod columns;
+mod constraint;
 
 use super::table::{Cell, SystemTable};
 use super::{functions, pg_catalog};
-use crate::{Catalog, Column, DATABASE_NAME, Relation, RelationKind, Type};
+use crate::{
+    Catalog, Column, ConstraintKind, DATABASE_NAME, Generated, Relation, RelationKind, Type,
+};
 
 /// The columns of a row that say something.
 type Row = Vec<(&'static str, Cell)>;
@@ -20,13 +23,24 @@ pub(super) fn table(catalog: &Catalog, name: &str) -> Option<SystemTable> {
         "columns" => {
             let rows = standard(catalog).flat_map(|relation| {
                 let columns = relation.columns.iter().enumerate();
-                columns.map(move |(place, column)| column_row(relation, column, place))
+                columns.map(move |(place, column)| column_row(catalog, relation, column, place))
             });
             rows.collect()
         }
         "table_constraints" => {
-            let keys = keys(catalog)
-                .map(|(relation, _)| constraint_row(relation, key_name(relation), "PRIMARY KEY"));
+            let keys = pg_catalog::all_constraints(catalog).map(|(relation, constraint)| {
+                let kind = match &constraint.kind {
+                    ConstraintKind::PrimaryKey => "PRIMARY KEY",
+                    ConstraintKind::ForeignKey { .. } => "FOREIGN KEY",
+                    ConstraintKind::Check { .. } => "CHECK",
+                    _ => "UNIQUE",
+                };
+                let mut row = constraint_row(relation, constraint.name.clone(), kind);
+                if kind == "UNIQUE" {
+                    row.push(("nulls_distinct", yes_or_no(true)));
+                }
+                row
+            });
             let checks = not_null(catalog).map(|(relation, place, _)| {
                 constraint_row(relation, not_null_name(catalog, relation, place), "CHECK")
             });
@@ -39,9 +53,22 @@ pub(super) fn table(catalog: &Catalog, name: &str) -> Option<SystemTable> {
                 row.push(("check_clause", clause.into()));
                 row
             });
-            rows.collect()
+            let checks =
+                pg_catalog::all_constraints(catalog).filter_map(|(relation, constraint)| {
+                    let ConstraintKind::Check { expression } = &constraint.kind else {
+                        return None;
+                    };
+                    let mut row = of_constraint(relation, constraint.name.clone());
+                    let clause = functions::expression::shown(expression, &relation.columns, false);
+                    row.push(("check_clause", format!("({clause})").into()));
+                    Some(row)
+                });
+            checks.chain(rows).collect()
         }
-        "key_column_usage" | "constraint_column_usage" => key_columns(catalog),
+        "key_column_usage" => constraint::key_columns(catalog),
+        "constraint_column_usage" => constraint::used_columns(catalog),
+        "referential_constraints" => constraint::references(catalog),
+        "sequences" => constraint::sequences(catalog),
         // What nobody can create has no rows.
         _ => vec![],
     };
@@ -61,13 +88,6 @@ fn standard(catalog: &Catalog) -> impl Iterator<Item = &Relation> {
         .relations
         .values()
         .filter(|relation| !matches!(relation.kind, RelationKind::MaterializedView { .. }))
-}
-
-fn keys(catalog: &Catalog) -> impl Iterator<Item = (&Relation, &Vec<usize>)> {
-    catalog.relations.values().filter_map(|relation| match &relation.kind {
-        RelationKind::Table { key } if !key.is_empty() => Some((relation, key)),
-        _ => None,
-    })
 }
 
 /// The columns that refuse NULL, with their places.
@@ -133,10 +153,6 @@ fn view_row(relation: &Relation) -> Option<Row> {
     Some(row)
 }
 
-fn key_name(relation: &Relation) -> String {
-    format!("{}_pkey", relation.name)
-}
-
 /// What PostgreSQL calls the constraint that it shows NOT NULL as.
 fn not_null_name(catalog: &Catalog, relation: &Relation, place: usize) -> String {
     let schema = pg_catalog::schema_oid(catalog, &relation.schema).unwrap_or(0);
@@ -161,37 +177,43 @@ fn constraint_row(relation: &Relation, name: String, kind: &str) -> Row {
     row
 }
 
-fn key_columns(catalog: &Catalog) -> Vec<Row> {
-    let rows = keys(catalog).flat_map(|(relation, key)| {
-        key.iter().enumerate().map(|(place, column)| {
-            let mut row = of_constraint(relation, key_name(relation));
-            row.extend(named(relation));
-            row.push(("column_name", relation.columns[*column].name.as_str().into()));
-            row.push(("ordinal_position", Cell::Integer(place as i64 + 1)));
-            row
-        })
-    });
-    rows.collect()
-}
-
-fn column_row(relation: &Relation, column: &Column, place: usize) -> Row {
+fn column_row(catalog: &Catalog, relation: &Relation, column: &Column, place: usize) -> Row {
     let number = place as i64 + 1;
+    let shown = pg_catalog::shown_default(catalog, relation, column);
+    let (default, expression, identity) = match &column.generated {
+        None => (shown, None, None),
+        Some(Generated::Stored { .. }) => (None, shown, None),
+        Some(Generated::Identity { sequence, always }) => {
+            let sequence = catalog.sequences.get(sequence);
+            (None, None, sequence.map(|sequence| (sequence, *always)))
+        }
+    };
     let mut row = named(relation);
     row.extend([
         ("column_name", column.name.as_str().into()),
         ("ordinal_position", Cell::Integer(number)),
-        ("column_default", column.default.as_deref().into()),
+        ("column_default", default.into()),
         ("is_nullable", yes_or_no(!column.not_null)),
         ("udt_catalog", DATABASE_NAME.into()),
         ("udt_schema", "pg_catalog".into()),
         ("udt_name", pg_catalog::type_name(&column.kind).into()),
         ("dtd_identifier", number.to_string().into()),
         ("is_self_referencing", yes_or_no(false)),
-        ("is_identity", yes_or_no(false)),
-        ("identity_cycle", yes_or_no(false)),
-        ("is_generated", "NEVER".into()),
+        ("is_identity", yes_or_no(identity.is_some())),
+        ("identity_cycle", yes_or_no(identity.is_some_and(|(sequence, _)| sequence.cycle))),
+        ("is_generated", if expression.is_some() { "ALWAYS" } else { "NEVER" }.into()),
+        ("generation_expression", expression.into()),
         ("is_updatable", yes_or_no(is_table(relation))),
     ]);
+    if let Some((sequence, always)) = identity {
+        row.extend([
+            ("identity_generation", if always { "ALWAYS" } else { "BY DEFAULT" }.into()),
+            ("identity_start", sequence.start.to_string().into()),
+            ("identity_increment", sequence.increment.to_string().into()),
+            ("identity_maximum", sequence.max.to_string().into()),
+            ("identity_minimum", sequence.min.to_string().into()),
+        ]);
+    }
     row.extend(type_of(&column.kind));
     row
 }

@@ -2,17 +2,16 @@
 
 mod definitions;
 mod dependencies;
+mod keys;
 mod procedures;
 mod relations;
+mod sequences;
 mod types;
 
+pub(super) use keys::{all as all_constraints, constraint_definition, constraint_of, index_of};
 pub(super) use procedures::{procedure_name, procedure_oid};
-pub(super) use relations::{
-    constraint_of, index_definition, index_of, key_columns, relation_name, relation_oid,
-};
+pub(super) use relations::{relation_name, relation_oid, shown_default};
 pub(super) use types::type_name;
-
-use relations::key;
 
 use super::table::{Cell, SystemTable};
 use super::{OWNER, OWNER_OID, functions};
@@ -42,7 +41,9 @@ pub(super) fn table(context: &QueryContext, name: &str) -> Option<SystemTable> {
         "pg_class" => relations::classes(catalog),
         "pg_attribute" => relations::attributes(catalog),
         "pg_index" => relations::indexes(catalog),
-        "pg_constraint" => relations::constraints(catalog),
+        "pg_constraint" => keys::constraints(catalog),
+        "pg_sequence" => sequences::rows(catalog),
+        "pg_sequences" => sequences::shown(context),
         "pg_attrdef" => relations::defaults(catalog),
         "pg_description" => relations::descriptions(catalog),
         "pg_rewrite" => relations::rules(catalog),
@@ -198,7 +199,7 @@ fn tables(catalog: &Catalog) -> Vec<Vec<Cell>> {
             relation.name.as_str().into(),
             OWNER.into(),
             Cell::Null,
-            key(relation).is_some().into(),
+            keys::Index::of(relation).next().is_some().into(),
             false.into(),
             false.into(),
             false.into(),

@@ -89,6 +89,16 @@ pub(crate) fn entries(
         .collect()
 }
 
+/// What somebody reserves who keeps rows of a relation from being written.
+pub(crate) fn row_entries(relation: RelationId, hashes: Vec<u64>, mode: Mode) -> Vec<Entry> {
+    let entries = entries(relation, hashes, vec![]).into_iter();
+    let entries = entries.map(|entry| match entry.lockable {
+        Lockable::Key { .. } => Entry { mode, ..entry },
+        Lockable::Relation(_) => entry,
+    });
+    entries.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -193,6 +193,22 @@ impl Transaction {
         Ok(coordinator.reserve(self.id, frame, entries, self.lock_timeout).await?)
     }
 
+    /// Reserves entries if nobody else has them; none if somebody has.
+    pub(crate) async fn try_reserve(
+        &mut self,
+        frame: &Frame,
+        entries: Vec<Entry>,
+    ) -> Result<Option<Reservation>, Error> {
+        self.has_reserved = true;
+        let coordinator = &self.database.coordinator;
+        let frame = Some(FrameId { epoch: frame.epoch(), step: frame.step() });
+        match coordinator.reserve(self.id, frame, entries, Some(Duration::ZERO)).await {
+            Ok(reservation) => Ok(Some(reservation)),
+            Err(CoordinatorError::LockTimeout) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Keeps rows that a statement adds until the commit, once it has reserved them.
     pub(crate) fn keep(
         &mut self,

@@ -115,7 +115,7 @@ impl Cursor<'_> {
         if !is_allowed {
             return Err(self.source.syntax_error(self.tokens.get(start)));
         }
-        Ok(Statement { tree, source: Arc::clone(self.source), notices: vec![] })
+        Ok(Statement { tree, source: Arc::clone(self.source), notices: vec![], overriding: None })
     }
 
     fn type_name(&mut self) -> Result<ast::DataType, Error> {

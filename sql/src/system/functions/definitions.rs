@@ -75,7 +75,6 @@ const UNKNOWN_TEXTS: &[&str] = &[
     "pg_get_partition_constraintdef",
     "pg_get_partkeydef",
     "pg_get_ruledef",
-    "pg_get_serial_sequence",
     "pg_get_statisticsobjdef",
     "pg_get_statisticsobjdef_columns",
     "pg_get_triggerdef",
@@ -89,6 +88,29 @@ fn of(
     answer: fn(&Scope, &[ScalarValue]) -> Option<ScalarValue>,
 ) -> Definition {
     Definition { name, returns, answer: Of(answer) }
+}
+
+fn is_true(value: Option<&ScalarValue>) -> bool {
+    value == Some(&ScalarValue::Boolean(Some(true)))
+}
+
+/// The text without the parentheses around all of it.
+fn without_parentheses(text: &str) -> &str {
+    let Some(inner) = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) else {
+        return text;
+    };
+    let mut depth = 0;
+    for character in inner.chars() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        if depth < 0 {
+            return text;
+        }
+    }
+    inner
 }
 
 fn texted(text: impl Into<String>) -> Option<ScalarValue> {
@@ -120,17 +142,34 @@ fn objects() -> Vec<Definition> {
             RelationKind::Table { .. } => None,
         }),
         of("pg_get_indexdef", Type::Text, |scope, a| {
-            let (relation, key) = pg_catalog::index_of(&scope.catalog, oid(a.first()?)?)?;
+            let index = pg_catalog::index_of(&scope.catalog, oid(a.first()?)?)?;
             match a.get(1).and_then(integer) {
-                None | Some(0) => texted(pg_catalog::index_definition(relation, key)),
+                None | Some(0) => texted(index.definition()),
                 Some(place) => {
-                    let column = *key.get(usize::try_from(place - 1).ok()?)?;
-                    texted(crate::names::quote(&relation.columns[column].name))
+                    let column = *index.columns.get(usize::try_from(place - 1).ok()?)?;
+                    texted(crate::names::quote(&index.relation.columns[column].name))
                 }
             }
         }),
         // Expressions are kept as the text that they are shown as.
-        of("pg_get_expr", Type::Text, |_, a| texted(text(a.first()?)?)),
+        of("pg_get_expr", Type::Text, |_, a| {
+            let text = text(a.first()?)?;
+            texted(if is_true(a.get(2)) { without_parentheses(text) } else { text })
+        }),
+        // Nothing is partitioned, and this names no relation.
+        of("pg_partition_ancestors", Type::Regclass, |_, _| None),
+        Definition {
+            name: "pg_get_serial_sequence",
+            returns: Type::Text,
+            answer: Try(|scope, a| {
+                let (Some(table), Some(column)) =
+                    (a.first().and_then(text), a.get(1).and_then(text))
+                else {
+                    return Ok(None);
+                };
+                names::serial_sequence(scope, table, column).map(|name| name.and_then(texted))
+            }),
+        },
         of("obj_description", Type::Text, |scope, a| {
             let oid = oid(a.first()?)?;
             let schema = scope.catalog.schemas.values().find(|schema| schema.oid == oid);
@@ -149,8 +188,10 @@ fn objects() -> Vec<Definition> {
             texted(scope.relation(a)?.columns.get(place)?.comment.clone()?)
         }),
         of("pg_get_constraintdef", Type::Text, |scope, a| {
-            let (relation, key) = pg_catalog::constraint_of(&scope.catalog, oid(a.first()?)?)?;
-            texted(format!("PRIMARY KEY ({})", pg_catalog::key_columns(relation, key)))
+            let catalog = &scope.catalog;
+            let (relation, constraint) = pg_catalog::constraint_of(catalog, oid(a.first()?)?)?;
+            let is_pretty = is_true(a.get(1));
+            texted(pg_catalog::constraint_definition(catalog, relation, constraint, is_pretty)?)
         }),
         of("pg_encoding_to_char", Type::Name, |_, a| {
             texted(if integer(a.first()?)? == pg_catalog::UTF8 { "UTF8" } else { "" })

@@ -46,6 +46,31 @@ pub(super) fn relation(scope: &Scope, text: &str) -> Option<u32> {
     schemas.iter().find_map(|schema| pg_catalog::relation_oid(&scope.catalog, schema, name))
 }
 
+/// The qualified name of the sequence that a column has.
+pub(super) fn serial_sequence(
+    scope: &Scope,
+    table: &str,
+    column: &str,
+) -> Result<Option<String>, Error> {
+    let missing = || {
+        let message = format!("relation \"{table}\" does not exist");
+        Error::new(SqlState::UNDEFINED_TABLE, message)
+    };
+    let oid = relation(scope, table).ok_or_else(missing)?;
+    let found =
+        scope.catalog.relations.get(&stillframe_protocol::RelationId(oid)).ok_or_else(missing)?;
+    let place = found.columns.iter().position(|known| known.name == column);
+    let place = place.ok_or_else(|| {
+        let message = format!("column \"{column}\" of relation \"{}\" does not exist", found.name);
+        Error::new(SqlState::UNDEFINED_COLUMN, message)
+    })?;
+    let mut sequences = scope.catalog.sequences.values();
+    let owned = sequences.find(|sequence| sequence.owner == Some((found.id, place)));
+    Ok(owned.map(|sequence| {
+        format!("{}.{}", names::quote(&sequence.schema), names::quote(&sequence.name))
+    }))
+}
+
 /// Whether a relation is what its name alone means.
 pub(super) fn is_visible(scope: &Scope, oid: u32) -> Option<bool> {
     let (schema, name) = pg_catalog::relation_name(&scope.catalog, oid)?;

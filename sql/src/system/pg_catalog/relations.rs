@@ -1,24 +1,40 @@
 //! `pg_class`, `pg_attribute` and what else describes relations.
 
+use super::super::functions::expression;
 use super::definitions::{self, CatalogTable};
+use super::keys::{Index, checks, has_foreign_keys, index_of};
 use super::types::{alignment, collation, is_by_value, storage};
 use super::{BTREE_OID, HEAP_OID, OWNER_OID, PG_CATALOG_OID, schema_oid};
 use crate::system::table::Cell;
-use crate::{Catalog, Column, Relation, RelationKind, Type, names};
+use crate::{Catalog, Column, Generated, Relation, RelationKind, Type, names};
 
 /// The OIDs of what isn't created by itself are made from the relation's, in ranges of their own.
-const INDEX_OIDS: u32 = 1 << 30;
-const CONSTRAINT_OIDS: u32 = 1 << 29;
 const ROW_TYPE_OIDS: u32 = 1 << 28;
 const RULE_OIDS: u32 = 1 << 27;
 
 /// `pg_class`.
 pub(super) fn classes(catalog: &Catalog) -> Vec<Vec<Cell>> {
     let relations = catalog.relations.values().flat_map(|relation| {
-        let index = key(relation).map(|key| index_class(catalog, relation, key));
-        std::iter::once(class(catalog, relation)).chain(index)
+        let indexes = Index::of(relation).map(|index| index_class(catalog, &index));
+        std::iter::once(class(catalog, relation)).chain(indexes)
     });
-    relations.chain(definitions::all().iter().map(catalog_class)).collect()
+    let sequences = catalog.sequences.iter().map(|(oid, sequence)| {
+        class_row(ClassRow {
+            oid: *oid,
+            name: sequence.name.clone(),
+            namespace: schema_oid(catalog, &sequence.schema).unwrap_or(0),
+            row_type: 0,
+            access: 0,
+            has_index: false,
+            kind: "S",
+            columns: 3,
+            checks: 0,
+            has_rules: false,
+            has_triggers: false,
+            replica: "n",
+        })
+    });
+    relations.chain(sequences).chain(definitions::all().iter().map(catalog_class)).collect()
 }
 
 fn catalog_class(table: &CatalogTable) -> Vec<Cell> {
@@ -31,7 +47,9 @@ fn catalog_class(table: &CatalogTable) -> Vec<Cell> {
         has_index: false,
         kind: if table.is_view() { "v" } else { "r" },
         columns: table.columns.len(),
+        checks: 0,
         has_rules: table.is_view(),
+        has_triggers: false,
         replica: "n",
     })
 }
@@ -43,11 +61,10 @@ pub(super) fn attributes(catalog: &Catalog) -> Vec<Vec<Cell>> {
         let columns = columns.map(|(place, column)| {
             attribute(relation.id.0, place, &column.name, Shown::of(column))
         });
-        let of_index = key(relation).into_iter().flat_map(move |key| {
-            let oid = INDEX_OIDS | relation.id.0;
-            key.iter().enumerate().map(move |(place, column)| {
+        let of_index = Index::of(relation).flat_map(move |index| {
+            index.columns.iter().enumerate().map(move |(place, column)| {
                 let column = &relation.columns[*column];
-                attribute(oid, place, &column.name, Shown::plain(&column.kind))
+                attribute(index.oid(), place, &column.name, Shown::plain(&column.kind))
             })
         });
         columns.chain(of_index)
@@ -61,9 +78,9 @@ pub(super) fn attributes(catalog: &Catalog) -> Vec<Vec<Cell>> {
 
 /// `pg_attrdef`.
 pub(super) fn defaults(catalog: &Catalog) -> Vec<Vec<Cell>> {
-    let rows = catalog.relations.values().flat_map(|relation| {
+    let rows = catalog.relations.values().flat_map(move |relation| {
         relation.columns.iter().zip(1u32..).filter_map(move |(column, number)| {
-            let default = column.default.as_deref()?;
+            let default = shown_default(catalog, relation, column)?;
             // No relation has more columns.
             let oid = relation.id.0.wrapping_mul(1601).wrapping_add(number) | 1 << 31;
             Some(vec![oid.into(), relation.id.0.into(), number.into(), default.into()])
@@ -92,14 +109,32 @@ pub(super) fn descriptions(catalog: &Catalog) -> Vec<Vec<Cell>> {
     schemas.chain(relations).collect()
 }
 
-/// `pg_index`.
-pub(super) fn indexes(catalog: &Catalog) -> Vec<Vec<Cell>> {
-    keyed(catalog).map(|(relation, key)| index(relation, key)).collect()
+/// What a column has where a row gives it nothing, as PostgreSQL writes it.
+pub(in crate::system) fn shown_default(
+    catalog: &Catalog,
+    relation: &Relation,
+    column: &Column,
+) -> Option<String> {
+    if let Some(Generated::Stored { expression }) = &column.generated {
+        return Some(expression::shown(expression, &relation.columns, false));
+    }
+    let mut text = column.default.clone()?;
+    // Sequences are kept by their OIDs.
+    for (oid, sequence) in &catalog.sequences {
+        let schema = match sequence.schema.as_str() {
+            "public" => String::new(),
+            schema => format!("{}.", names::quote(schema)),
+        };
+        let name = format!("{schema}{}", names::quote(&sequence.name)).replace('\'', "''");
+        text = text
+            .replace(&format!("nextval({oid}::regclass)"), &format!("nextval('{name}'::regclass)"));
+    }
+    Some(text)
 }
 
-/// `pg_constraint`.
-pub(super) fn constraints(catalog: &Catalog) -> Vec<Vec<Cell>> {
-    keyed(catalog).map(|(relation, key)| constraint(catalog, relation, key)).collect()
+/// `pg_index`.
+pub(super) fn indexes(catalog: &Catalog) -> Vec<Vec<Cell>> {
+    Index::all(catalog).map(|index| index.row()).collect()
 }
 
 /// `pg_rewrite`: what a view is made by.
@@ -131,10 +166,12 @@ pub(in crate::system) fn relation_oid(catalog: &Catalog, schema: &str, name: &st
     if let Some(relation) = catalog.find(schema, name) {
         return Some(relation.id.0);
     }
-    let mut indexes = keyed(catalog);
-    let (relation, _) =
-        indexes.find(|(relation, _)| relation.schema == schema && key_name(relation) == name)?;
-    Some(INDEX_OIDS | relation.id.0)
+    if let Some((oid, _)) = catalog.find_sequence(schema, name) {
+        return Some(oid);
+    }
+    let mut indexes = Index::all(catalog);
+    let index = indexes.find(|index| index.relation.schema == schema && index.name() == name)?;
+    Some(index.oid())
 }
 
 /// Schema and name of what has an OID.
@@ -142,8 +179,11 @@ pub(in crate::system) fn relation_name(catalog: &Catalog, oid: u32) -> Option<(S
     if let Some(table) = definitions::all().iter().find(|table| table.oid == oid) {
         return Some(("pg_catalog".to_owned(), table.name.to_owned()));
     }
-    if let Some((relation, _)) = index_of(catalog, oid) {
-        return Some((relation.schema.clone(), key_name(relation)));
+    if let Some(index) = index_of(catalog, oid) {
+        return Some((index.relation.schema.clone(), index.name().to_owned()));
+    }
+    if let Some(sequence) = catalog.sequences.get(&oid) {
+        return Some((sequence.schema.clone(), sequence.name.clone()));
     }
     let relation = catalog.relations.get(&stillframe_protocol::RelationId(oid))?;
     Some((relation.schema.clone(), relation.name.clone()))
@@ -151,65 +191,20 @@ pub(in crate::system) fn relation_name(catalog: &Catalog, oid: u32) -> Option<(S
 
 /// `pg_indexes`.
 pub(super) fn index_definitions(catalog: &Catalog) -> Vec<Vec<Cell>> {
-    let row = |(relation, key): (&Relation, &[usize])| {
+    let row = |index: Index<'_>| {
         vec![
-            relation.schema.as_str().into(),
-            relation.name.as_str().into(),
-            key_name(relation).into(),
+            index.relation.schema.as_str().into(),
+            index.relation.name.as_str().into(),
+            index.name().into(),
             Cell::Null,
-            index_definition(relation, key).into(),
+            index.definition().into(),
         ]
     };
-    keyed(catalog).map(row).collect()
+    Index::all(catalog).map(row).collect()
 }
 
 fn is_view(relation: &Relation) -> bool {
     !matches!(relation.kind, RelationKind::Table { .. })
-}
-
-pub(super) fn key(relation: &Relation) -> Option<&[usize]> {
-    match &relation.kind {
-        RelationKind::Table { key } if !key.is_empty() => Some(key),
-        _ => None,
-    }
-}
-
-fn keyed(catalog: &Catalog) -> impl Iterator<Item = (&Relation, &[usize])> {
-    catalog.relations.values().filter_map(|relation| Some((relation, key(relation)?)))
-}
-
-/// The relation whose index has this OID, and its key.
-pub(in crate::system) fn index_of(catalog: &Catalog, oid: u32) -> Option<(&Relation, &[usize])> {
-    keyed(catalog).find(|(relation, _)| INDEX_OIDS | relation.id.0 == oid)
-}
-
-/// The relation whose key has this OID.
-pub(in crate::system) fn constraint_of(
-    catalog: &Catalog,
-    oid: u32,
-) -> Option<(&Relation, &[usize])> {
-    keyed(catalog).find(|(relation, _)| CONSTRAINT_OIDS | relation.id.0 == oid)
-}
-
-fn key_name(relation: &Relation) -> String {
-    format!("{}_pkey", relation.name)
-}
-
-/// The key's columns, as definitions list them.
-pub(in crate::system) fn key_columns(relation: &Relation, key: &[usize]) -> String {
-    let columns = key.iter().map(|place| names::quote(&relation.columns[*place].name));
-    columns.collect::<Vec<_>>().join(", ")
-}
-
-/// The index's definition, as PostgreSQL writes it.
-pub(in crate::system) fn index_definition(relation: &Relation, key: &[usize]) -> String {
-    format!(
-        "CREATE UNIQUE INDEX {} ON {}.{} USING btree ({})",
-        names::quote(&key_name(relation)),
-        names::quote(&relation.schema),
-        names::quote(&relation.name),
-        key_columns(relation, key)
-    )
 }
 
 fn kind(relation: &Relation) -> &'static str {
@@ -232,25 +227,29 @@ fn class(catalog: &Catalog, relation: &Relation) -> Vec<Cell> {
         namespace: schema_oid(catalog, &relation.schema).unwrap_or(0),
         row_type: ROW_TYPE_OIDS | relation.id.0,
         access,
-        has_index: key(relation).is_some(),
+        has_index: Index::of(relation).next().is_some(),
         kind: kind(relation),
         columns: relation.columns.len(),
+        checks: checks(relation),
         has_rules: is_view(relation),
+        has_triggers: has_foreign_keys(catalog, relation),
         replica,
     })
 }
 
-fn index_class(catalog: &Catalog, relation: &Relation, key: &[usize]) -> Vec<Cell> {
+fn index_class(catalog: &Catalog, index: &Index<'_>) -> Vec<Cell> {
     class_row(ClassRow {
-        oid: INDEX_OIDS | relation.id.0,
-        name: key_name(relation),
-        namespace: schema_oid(catalog, &relation.schema).unwrap_or(0),
+        oid: index.oid(),
+        name: index.name().to_owned(),
+        namespace: schema_oid(catalog, &index.relation.schema).unwrap_or(0),
         row_type: 0,
         access: BTREE_OID,
         has_index: false,
         kind: "i",
-        columns: key.len(),
+        columns: index.columns.len(),
+        checks: 0,
         has_rules: false,
+        has_triggers: false,
         replica: "n",
     })
 }
@@ -265,7 +264,9 @@ struct ClassRow {
     has_index: bool,
     kind: &'static str,
     columns: usize,
+    checks: usize,
     has_rules: bool,
+    has_triggers: bool,
     replica: &'static str,
 }
 
@@ -289,9 +290,9 @@ fn class_row(row: ClassRow) -> Vec<Cell> {
         "p".into(),   // relpersistence
         row.kind.into(),
         Cell::Integer(row.columns as i64),
-        0.into(), // relchecks
+        Cell::Integer(row.checks as i64),
         row.has_rules.into(),
-        false.into(), // relhastriggers
+        row.has_triggers.into(),
         false.into(), // relhassubclass
         false.into(), // relrowsecurity
         false.into(), // relforcerowsecurity
@@ -312,21 +313,29 @@ struct Shown<'a> {
     kind: &'a Type,
     not_null: bool,
     has_default: bool,
+    identity: &'static str,
+    generated: &'static str,
 }
 
 impl<'a> Shown<'a> {
     fn of(column: &'a Column) -> Self {
-        let has_default = column.default.is_some();
-        Self { kind: &column.kind, not_null: column.not_null, has_default }
+        let (identity, generated) = match &column.generated {
+            Some(Generated::Identity { always: true, .. }) => ("a", ""),
+            Some(Generated::Identity { .. }) => ("d", ""),
+            Some(Generated::Stored { .. }) => ("", "s"),
+            None => ("", ""),
+        };
+        let has_default = column.default.is_some() || generated == "s";
+        Self { kind: &column.kind, not_null: column.not_null, has_default, identity, generated }
     }
 
     fn plain(kind: &'a Type) -> Self {
-        Self { kind, not_null: false, has_default: false }
+        Self { kind, not_null: false, has_default: false, identity: "", generated: "" }
     }
 }
 
 fn attribute(oid: u32, place: usize, name: &str, shown: Shown<'_>) -> Vec<Cell> {
-    let Shown { kind, not_null, has_default } = shown;
+    let Shown { kind, not_null, has_default, identity, generated } = shown;
     vec![
         oid.into(),
         name.into(),
@@ -344,8 +353,8 @@ fn attribute(oid: u32, place: usize, name: &str, shown: Shown<'_>) -> Vec<Cell> 
         not_null.into(),
         has_default.into(),
         false.into(), // atthasmissing
-        "".into(),    // attidentity
-        "".into(),    // attgenerated
+        identity.into(),
+        generated.into(),
         false.into(), // attisdropped
         true.into(),  // attislocal
         0.into(),     // attinhcount
@@ -354,58 +363,5 @@ fn attribute(oid: u32, place: usize, name: &str, shown: Shown<'_>) -> Vec<Cell> 
         Cell::Null,
         Cell::Null,
         Cell::Null,
-    ]
-}
-
-fn index(relation: &Relation, key: &[usize]) -> Vec<Cell> {
-    let places =
-        |each: &dyn Fn(usize) -> i64| Cell::List(key.iter().map(|place| each(*place)).collect());
-    vec![
-        (INDEX_OIDS | relation.id.0).into(),
-        relation.id.0.into(),
-        Cell::Integer(key.len() as i64),
-        Cell::Integer(key.len() as i64),
-        true.into(),  // indisunique
-        false.into(), // indnullsnotdistinct
-        true.into(),  // indisprimary
-        false.into(), // indisexclusion
-        true.into(),  // indimmediate
-        false.into(), // indisclustered
-        true.into(),  // indisvalid
-        false.into(), // indcheckxmin
-        true.into(),  // indisready
-        true.into(),  // indislive
-        false.into(), // indisreplident
-        places(&|place| place as i64 + 1),
-        places(&|place| collation(&relation.columns[place].kind).into()),
-        places(&|_| 0),
-        places(&|_| 0),
-        Cell::Null,
-        Cell::Null,
-    ]
-}
-
-fn constraint(catalog: &Catalog, relation: &Relation, key: &[usize]) -> Vec<Cell> {
-    vec![
-        (CONSTRAINT_OIDS | relation.id.0).into(),
-        key_name(relation).into(),
-        schema_oid(catalog, &relation.schema).unwrap_or(0).into(),
-        "p".into(),
-        false.into(), // condeferrable
-        false.into(), // condeferred
-        true.into(),  // convalidated
-        relation.id.0.into(),
-        0.into(), // contypid
-        (INDEX_OIDS | relation.id.0).into(),
-        0.into(), // conparentid
-        0.into(), // confrelid
-        " ".into(),
-        " ".into(),
-        " ".into(),
-        true.into(), // conislocal
-        0.into(),    // coninhcount
-        true.into(), // connoinherit
-        Cell::List(key.iter().map(|place| *place as i64 + 1).collect()),
-        Cell::Null, // confkey
     ]
 }

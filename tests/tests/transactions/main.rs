@@ -1,5 +1,7 @@
 //! Transactions that meet: who waits, who is refused, and what a client leaves that goes away.
 
+mod rules;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -24,6 +26,15 @@ fn main() -> ExitCode {
             ("a_pipeline_up_to_sync", a_pipeline_up_to_sync),
             ("copy_inside_a_block", copy_inside_a_block),
             ("cuts_do_not_matter", cuts_do_not_matter),
+            ("a_unique_value_is_waited_for", rules::a_unique_value_is_waited_for),
+            (
+                "parents_and_children_wait_for_each_other",
+                rules::parents_and_children_wait_for_each_other,
+            ),
+            (
+                "counters_lose_nothing_and_children_keep_their_parents",
+                rules::counters_lose_nothing_and_children_keep_their_parents,
+            ),
         ],
     )
 }
