@@ -19,7 +19,7 @@
 //! status
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -313,8 +313,7 @@ impl Runner {
             }
             "commit" => {
                 let transaction = transaction(&subject(args)?)?;
-                let hosts = args.take_key("on").unwrap_or_default();
-                let staged_on = hosts.split_terminator('/').map(host).collect::<Parsed<_>>()?;
+                let staged_on = hosts(args.take_key("on").unwrap_or_default())?;
                 Request::Commit { transaction, epoch: self.epoch(args)?, staged_on }
             }
             "change" => Request::Change(Change {
@@ -322,6 +321,7 @@ impl Runner {
                 base: CatalogVersion(args.take_key("base").ok_or("base?")?.parse()?),
                 bytes: args.take_key("catalog").unwrap_or_default().as_bytes().into(),
                 program: program(args.take_key("views").unwrap_or_default())?,
+                staged_on: hosts(args.take_key("on").unwrap_or_default())?,
             }),
             "head" => Request::CatalogHead,
             "status" => Request::Status,
@@ -335,6 +335,10 @@ impl Runner {
     fn epoch(&self, args: &mut ArgumentConsumer<'_>) -> Parsed<Epoch> {
         Ok(Epoch(args.take_key("epoch").map_or(Ok(self.epoch.0), str::parse)?))
     }
+}
+
+fn hosts(list: &str) -> Parsed<BTreeSet<HostId>> {
+    list.split_terminator('/').map(host).collect()
 }
 
 fn happened(event: Event) -> cluster::Event {

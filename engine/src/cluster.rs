@@ -109,6 +109,7 @@ impl Cluster {
             generation: self.exchange[0].0,
             program: Arc::new(program),
             exchange: self.exchange.iter().map(|(_, address)| *address).collect(),
+            is_hidden: false,
         })
     }
 
@@ -144,6 +145,24 @@ impl Cluster {
     /// A host's.
     pub async fn replace(&mut self, program: Program) -> Result<Step, HostError> {
         self.execute(self.replacement(program)).await
+    }
+
+    /// Replaces the circuit on all hosts, by one that takes in what these transactions have staged.
+    ///
+    /// # Errors
+    ///
+    /// A host's.
+    pub async fn replace_with(
+        &mut self,
+        program: Program,
+        entering: Vec<TransactionId>,
+    ) -> Result<Step, HostError> {
+        let mut command = Command::clone(&self.replacement(program));
+        if let Action::Replace { is_hidden, .. } = &mut command.action {
+            *is_hidden = true;
+        }
+        self.execute(Arc::new(command)).await?;
+        self.advance(entering).await
     }
 
     /// Makes a step of what these transactions have staged.
@@ -192,7 +211,7 @@ impl Cluster {
     pub async fn write(&mut self, changes: Vec<Changes>) -> Result<Step, HostError> {
         let transaction = self.transaction();
         let host = (transaction.0 % self.hosts.len() as u128) as usize;
-        let staging = Staging { epoch: EPOCH, transaction, sequence: 0, changes };
+        let staging = Staging { epoch: EPOCH, transaction, sequence: 0, changes, tables: vec![] };
         self.hosts[host].stage(staging).await?;
         self.advance(vec![transaction]).await
     }

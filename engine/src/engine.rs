@@ -103,9 +103,9 @@ impl Engine {
         let started = Instant::now();
         let mut made = match &command.action {
             Action::Advance { step, transactions, .. } => self.advance(*step, transactions)?,
-            Action::Replace { step, generation, program, exchange, .. } => {
+            Action::Replace { step, generation, program, exchange, is_hidden, .. } => {
                 let blueprint = self.blueprint(membership, *generation, program, exchange);
-                self.replace(*step, &blueprint)?
+                self.replace(*step, &blueprint, *is_hidden)?
             }
             Action::ReplaceOnline { step, generation, program, exchange, .. } => {
                 let blueprint = self.blueprint(membership, *generation, program, exchange);
@@ -189,8 +189,14 @@ impl Engine {
         Ok(made)
     }
 
-    /// Puts a new circuit in the place of the old one.
-    fn replace(&mut self, step: Step, blueprint: &Blueprint) -> Result<Made, Failure> {
+    /// Puts a new circuit in the place of the old one. If it is hidden, the frame is the old one's:
+    /// nothing has entered, so it is still right.
+    fn replace(
+        &mut self,
+        step: Step,
+        blueprint: &Blueprint,
+        is_hidden: bool,
+    ) -> Result<Made, Failure> {
         let started = Instant::now();
         let (live, _) = self.start(blueprint, Fill::AtOnce)?;
         let start_us = started.elapsed().as_micros();
@@ -198,7 +204,10 @@ impl Engine {
         self.shared.update(|state| state.enter_circuit(generation));
         let old = self.shared.update(|state| state.newest());
         let replaced = self.live.replace(live);
-        let made = self.step(step, old.as_deref())?;
+        let mut made = self.step(step, old.as_deref())?;
+        if is_hidden && let Some(old) = old {
+            made.done.frame = Some(Frame { step, relations: old.relations.clone() });
+        }
         let step_us = started.elapsed().as_micros() - start_us;
         debug!(%step, %generation, start_us, step_us, "circuit was replaced");
         Ok(Made { done: Done { tables: Some(self.tables()), ..made.done }, replaced })

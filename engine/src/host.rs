@@ -1,5 +1,6 @@
 //! A host in this process.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -192,13 +193,19 @@ impl Host for LocalHost {
     }
 
     async fn stage(&self, staging: Staging) -> Result<(), HostError> {
-        let Staging { epoch, transaction, sequence, changes } = staging;
+        let Staging { epoch, transaction, sequence, changes, tables } = staging;
+        let formats = tables.iter().map(|table| Ok((table.id, TableFormat::of(table)?)));
+        let formats = formats.collect::<Result<HashMap<_, _>, HostError>>()?;
         let mut encoded = Vec::with_capacity(changes.len());
         if !self.shared.with(|state| state.is_new(epoch, transaction, sequence))? {
             return Ok(());
         }
         for changes in changes {
-            let format = self.shared.with(|state| state.table(changes.relation))?;
+            let relation = changes.relation;
+            let format = match formats.get(&relation) {
+                Some(format) => format.clone(),
+                None => self.shared.with(|state| state.table(relation))?,
+            };
             encoded.push(if changes.rows.num_rows() > ENCODED_AT_ONCE_MAX {
                 let encode = move || encode(&changes, &format);
                 tokio::task::spawn_blocking(encode)

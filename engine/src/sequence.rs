@@ -143,6 +143,7 @@ mod tests {
         command(
             number,
             Action::Replace {
+                is_hidden: false,
                 step: Step(step),
                 clock_us: 0,
                 generation: Generation(1),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use stillframe_protocol::{
     Activation, Command, CommandNumber, Epoch, Filling, Generation, HostError, HostId, RelationId,
-    Report, Retention, Step, TransactionId,
+    Report, Retention, Step, Table, TransactionId,
 };
 
 use crate::frames::{Frame, Frames};
@@ -43,6 +43,15 @@ pub(crate) struct TableFormat {
     pub(crate) codec: Arc<Codec>,
     /// How many leading columns are the primary key; 0 for a bag.
     pub(crate) key_columns: usize,
+}
+
+impl TableFormat {
+    /// How rows of a table are staged that no circuit has yet.
+    pub(crate) fn of(table: &Table) -> Result<Self, HostError> {
+        let codec = Codec::new(Arc::clone(&table.schema))
+            .map_err(|error| HostError::Unsupported(error.to_string()))?;
+        Ok(Self { codec: Arc::new(codec), key_columns: table.key_columns })
+    }
 }
 
 /// What a command has made.

@@ -6,7 +6,7 @@ use arrow::record_batch::RecordBatch;
 use serde::{Deserialize, Serialize};
 use stillframe_protocol::{
     Changes, CoordinatorError, Epoch, Expression, HostError, Incarnation, Registration, RelationId,
-    ScanRequest, Staging, Standing, Step, TransactionId,
+    ScanRequest, Staging, Standing, Step, Table, TransactionId,
 };
 
 use crate::batches;
@@ -57,6 +57,7 @@ pub(crate) struct StagingHead {
     transaction: TransactionId,
     sequence: u64,
     changes: Vec<(RelationId, Vec<i64>)>,
+    tables: Vec<Table>,
 }
 
 /// [`ScanRequest`], with the keys as bytes.
@@ -76,21 +77,21 @@ pub(crate) struct ScanHead {
 
 impl StagingHead {
     pub(crate) fn split(staging: Staging) -> (Self, Vec<RecordBatch>) {
-        let Staging { epoch, transaction, sequence, changes } = staging;
+        let Staging { epoch, transaction, sequence, changes, tables } = staging;
         let (changes, rows) =
             changes.into_iter().map(|c| ((c.relation, c.weights), c.rows)).unzip();
-        (Self { epoch, transaction, sequence, changes }, rows)
+        (Self { epoch, transaction, sequence, changes, tables }, rows)
     }
 
     pub(crate) fn join(self, rows: Vec<RecordBatch>) -> Result<Staging, HostError> {
-        let Self { epoch, transaction, sequence, changes } = self;
+        let Self { epoch, transaction, sequence, changes, tables } = self;
         if changes.len() != rows.len() {
             return Err(invalid("changes without their rows"));
         }
         let changes = changes.into_iter().zip(rows);
         let changes =
             changes.map(|((relation, weights), rows)| Changes { relation, rows, weights });
-        Ok(Staging { epoch, transaction, sequence, changes: changes.collect() })
+        Ok(Staging { epoch, transaction, sequence, changes: changes.collect(), tables })
     }
 }
 

@@ -232,7 +232,13 @@ async fn changes_of_several_relations_arrive_together() {
         Changes { relation, rows: rows(&[]), weights: vec![] },
         Changes { relation: other, rows: words.unwrap(), weights: vec![1] },
     ];
-    let staging = Staging { epoch: Epoch(1), transaction: TransactionId(5), sequence: 0, changes };
+    let staging = Staging {
+        epoch: Epoch(1),
+        transaction: TransactionId(5),
+        sequence: 0,
+        changes,
+        tables: vec![],
+    };
     let told = host.stage(staging).await.unwrap_err().to_string();
     assert_eq!(told, "4 2 [1, -1]; 4 0 []; 5 1 [1]");
 }

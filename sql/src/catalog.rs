@@ -60,6 +60,10 @@ pub struct Relation {
     pub columns: Vec<Column>,
     /// What it is.
     pub kind: RelationKind,
+    /// The number under which the engine has its rows, if that isn't its OID: a table whose rows
+    /// were all written anew, and a view that reads one.
+    #[serde(default)]
+    pub storage: Option<RelationId>,
     /// Constraints and indexes, in the order in which they were made. A primary key's columns are
     /// those of the table; here it has its name.
     #[serde(default)]
@@ -166,6 +170,12 @@ impl Catalog {
         self.relations.values().find(|relation| relation.schema == schema && relation.name == name)
     }
 
+    /// Whether the engine has rows under a number.
+    pub fn stores(&self, id: RelationId) -> bool {
+        let mut stored = self.relations.values().filter(|relation| relation.is_stored());
+        stored.any(|relation| relation.stored_id() == id)
+    }
+
     /// The relations that read one of `of`, directly or through others, in ascending order.
     pub fn dependents(&self, of: &BTreeSet<RelationId>) -> BTreeSet<RelationId> {
         let mut found = BTreeSet::new();
@@ -184,13 +194,9 @@ impl Catalog {
         let mut program = Program::default();
         for relation in self.relations.values() {
             match &relation.kind {
-                RelationKind::Table { key } => program.tables.push(Table {
-                    id: relation.id,
-                    schema: relation.stored_schema(),
-                    key_columns: key.len(),
-                }),
+                RelationKind::Table { .. } => program.tables.extend(relation.table()),
                 RelationKind::MaterializedView { plan, .. } => {
-                    program.views.push(View { id: relation.id, plan: Arc::clone(plan) });
+                    program.views.push(View { id: relation.stored_id(), plan: Arc::clone(plan) });
                 }
                 RelationKind::View { .. } => {}
             }
@@ -209,6 +215,18 @@ impl Relation {
                 reads
             }
         }
+    }
+
+    /// The number under which the engine has its rows.
+    pub fn stored_id(&self) -> RelationId {
+        self.storage.unwrap_or(self.id)
+    }
+
+    /// What the engine stores, if it is a table.
+    pub fn table(&self) -> Option<Table> {
+        let RelationKind::Table { key } = &self.kind else { return None };
+        let (id, schema) = (self.stored_id(), self.stored_schema());
+        Some(Table { id, schema, key_columns: key.len() })
     }
 
     /// Whether the engine holds rows of it.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use stillframe_protocol::{
@@ -35,6 +36,7 @@ pub struct Database {
     pub(crate) workers: u32,
     pub(crate) leases: LeaseKeeper,
     pub(crate) sequences: Sequences,
+    pub(crate) oids: Oids,
     catalogs: Mutex<BTreeMap<CatalogVersion, Arc<Catalog>>>,
     explainer: OnceLock<Explainer>,
     checker: OnceLock<Checker>,
@@ -56,6 +58,18 @@ impl fmt::Debug for Database {
     }
 }
 
+/// The OIDs that were given away, also by transactions that were rolled back: a sequence's numbers
+/// are told by its OID, and aren't rolled back.
+#[derive(Debug, Default)]
+pub(crate) struct Oids(AtomicU32);
+
+impl Oids {
+    /// The OID that is next in a catalog in which it would be this one.
+    pub(crate) fn next_at_least(&self, next: u32) -> u32 {
+        self.0.fetch_max(next, Ordering::Relaxed).max(next)
+    }
+}
+
 impl Database {
     /// A front end of this cluster. Must be called inside a Tokio runtime, on which it keeps
     /// renewing the leases of its frames.
@@ -71,6 +85,7 @@ impl Database {
             workers,
             leases,
             sequences: Sequences::default(),
+            oids: Oids::default(),
             catalogs: Mutex::default(),
             explainer: OnceLock::new(),
             checker: OnceLock::new(),

@@ -1,7 +1,7 @@
 //! Statements that change the catalog.
 //!
-//! Each is planned against the newest catalog and sent as a change made from that version; if
-//! somebody else was faster, it is planned again.
+//! Each is planned against the catalog as its transaction has it, and takes effect with that: with
+//! the very step in which what it has written enters.
 
 mod alter;
 mod check_rows;
@@ -11,31 +11,46 @@ mod default;
 mod drop;
 mod index;
 mod rename;
+mod rewrite;
 mod schema;
 mod sequence;
+mod storage;
 mod table;
+mod table_as;
 mod view;
 
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{self, ObjectName};
-use stillframe_protocol::{
-    Change, Coordinator, CoordinatorError, Entry, Lockable, Mode, RelationId, TransactionId,
-};
-use uuid::Uuid;
+use stillframe_protocol::{Entry, Lockable, Mode, RelationId};
 
 use crate::query::QueryContext;
 use crate::session::Notice;
 use crate::settings::Settings;
-use crate::{Catalog, Database, Error, Frame, Progress, SqlState, names, system};
+use crate::write::Transaction;
+use crate::{Catalog, Error, Relation, SqlState, names, system};
 use check_rows::RowCheck;
+pub(crate) use constraint::find_index;
+use rewrite::Rewrite;
+
+/// What changes the catalog.
+#[derive(Clone, Copy)]
+pub(crate) enum Definition<'a> {
+    /// A statement of the parser library.
+    Statement(&'a ast::Statement),
+    /// CREATE MATERIALIZED VIEW.
+    MaterializedView(&'a ast::CreateView),
+    /// CREATE TABLE AS.
+    TableAs { create: &'a ast::CreateTable, with_data: bool },
+}
 
 /// What a statement that changes the catalog is run with.
-pub(crate) struct Definition<'a> {
-    pub(crate) database: &'a Arc<Database>,
+pub(crate) struct Definer<'a> {
     pub(crate) settings: &'a Settings,
-    pub(crate) notices: &'a mut Vec<Notice>,
-    pub(crate) progress: &'a Progress,
+    /// What it is part of.
+    pub(crate) transaction: &'a mut Transaction,
+    /// How it reserves the catalog.
+    pub(crate) mode: Mode,
 }
 
 /// What a statement makes of a catalog.
@@ -48,23 +63,49 @@ pub(super) enum Edit {
         /// The relations that go, or whose rows get new rules: who writes them must have finished.
         locked: Vec<RelationId>,
         notices: Vec<Notice>,
-        /// What must be true of the rows that are there.
+        /// The tables whose rows are all written anew.
+        rewrites: Vec<Rewrite>,
+        /// What must be true of the rows then.
         checks: Vec<RowCheck>,
     },
 }
 
 impl Edit {
     fn changed(catalog: Catalog) -> Self {
-        Self::Changed { catalog, locked: vec![], notices: vec![], checks: vec![] }
+        Self::Changed { catalog, locked: vec![], notices: vec![], rewrites: vec![], checks: vec![] }
     }
 }
 
 /// Makes an edit of the newest catalog.
 type Plan<'a> = Box<dyn Fn(&QueryContext) -> Result<Edit, Error> + Send + Sync + 'a>;
 
-impl Definition<'_> {
-    /// Runs a statement of the parser library; returns its tag.
-    pub(crate) async fn run(&mut self, statement: &ast::Statement) -> Result<String, Error> {
+impl Definer<'_> {
+    /// Changes the transaction's catalog; returns the tag, and what the client is to be told if the
+    /// transaction commits.
+    pub(crate) async fn run(
+        &mut self,
+        definition: Definition<'_>,
+    ) -> Result<(String, Vec<Notice>), Error> {
+        let statement = match definition {
+            Definition::TableAs { create, with_data } => {
+                let query = create.query.as_deref();
+                let query = query.ok_or_else(|| Error::internal("CREATE TABLE AS nothing"))?;
+                return self.create_table_as(create, query, with_data).await;
+            }
+            Definition::Statement(ast::Statement::CreateTable(create))
+                if create.query.is_some() =>
+            {
+                let definition = Definition::TableAs { create, with_data: true };
+                return Box::pin(self.run(definition)).await;
+            }
+            Definition::Statement(statement) => statement,
+            Definition::MaterializedView(create) => {
+                let plan: Plan<'_> =
+                    Box::new(move |context| view::create_materialized(context, create));
+                let notices = self.change(&plan).await?;
+                return Ok(("CREATE MATERIALIZED VIEW".to_owned(), notices));
+            }
+        };
         let (tag, plan): (&str, Plan<'_>) = match statement {
             ast::Statement::CreateTable(create) => {
                 ("CREATE TABLE", Box::new(move |context| table::create(context, create)))
@@ -99,100 +140,57 @@ impl Definition<'_> {
             }
             other => return Err(Error::unsupported(other)),
         };
-        self.change(&plan).await?;
-        Ok(tag.to_owned())
+        let notices = self.change(&plan).await?;
+        Ok((tag.to_owned(), notices))
     }
 
-    /// CREATE MATERIALIZED VIEW.
-    pub(crate) async fn create_materialized_view(
-        &mut self,
-        create: &ast::CreateView,
-    ) -> Result<(), Error> {
-        let plan: Plan<'_> = Box::new(move |context| view::create_materialized(context, create));
-        self.change(&plan).await
-    }
-
-    /// Applies an edit to the newest catalog until nobody else is faster.
-    async fn change(&mut self, plan: &Plan<'_>) -> Result<(), Error> {
-        let coordinator = Arc::clone(&self.database.coordinator);
-        let frame = Frame::take(self.database).await?;
-        let transaction = OpenTransaction::new(&coordinator);
-        loop {
-            let head = self.database.catalog(&coordinator.catalog_head().await?)?;
-            let context =
-                QueryContext::of_catalog(Arc::clone(&frame), Arc::clone(&head), self.settings);
-            let (catalog, locked, notices, checks) = match plan(&context)? {
-                Edit::Nothing(notice) => {
-                    self.notices.push(notice);
-                    return Ok(());
-                }
-                Edit::Changed { catalog, locked, notices, checks } => {
-                    (catalog, locked, notices, checks)
-                }
-            };
-            let program = catalog.program();
-            self.database.check(program.clone()).await?;
-            if !locked.is_empty() {
-                let entries = locked.into_iter().map(|relation| Entry {
-                    lockable: Lockable::Relation(relation),
-                    mode: Mode::Exclusive,
-                });
-                let timeout = self.settings.lock_timeout();
-                coordinator.reserve(transaction.id, None, entries.collect(), timeout).await?;
+    /// Applies an edit to the catalog as the transaction has it.
+    async fn change(&mut self, plan: &Plan<'_>) -> Result<Vec<Notice>, Error> {
+        let mut frame = self.transaction.draft(self.mode).await?;
+        let catalog = Arc::clone(frame.catalog());
+        let edit = plan(&QueryContext::of_catalog(Arc::clone(&frame), catalog, self.settings))?;
+        let (mut catalog, locked, notices, rewrites, checks) = match edit {
+            Edit::Nothing(notice) => return Ok(vec![notice]),
+            Edit::Changed { catalog, locked, notices, rewrites, checks } => {
+                (catalog, locked, notices, rewrites, checks)
             }
-            if !checks.is_empty() {
-                // Nobody writes the tables any more, and this frame shows who has.
-                let frame = Frame::take(self.database).await?;
-                let context = QueryContext::new(frame, self.settings.clone());
-                for check in &checks {
-                    check.run(&context).await?;
-                }
-            }
-            let change = Change {
-                transaction: transaction.id,
-                base: head.version,
-                bytes: catalog.encode(),
-                program,
-            };
-            let committing = self.progress.commit();
-            let result = coordinator.change(change).await;
-            drop(committing);
-            match result {
-                Ok(_) => {
-                    transaction.ended();
-                    self.notices.extend(notices);
-                    return Ok(());
-                }
-                Err(CoordinatorError::CatalogChanged) => {}
-                Err(error) => return Err(error.into()),
+        };
+        let locked = locked.iter().filter_map(|id| frame.catalog().relations.get(id));
+        let locked = locked.map(Relation::stored_id);
+        let locked: Vec<Entry> = locked
+            .map(|id| Entry { lockable: Lockable::Relation(id), mode: Mode::Exclusive })
+            .collect();
+        if !locked.is_empty() {
+            // Nobody writes the tables any more, and this frame shows who has.
+            frame = self.transaction.reserve_all(locked).await?;
+        }
+        if checks.iter().any(|check| check.is_before) {
+            let context = QueryContext::new(Arc::clone(&frame), self.settings.clone());
+            for check in checks.iter().filter(|check| check.is_before) {
+                check.run(&context).await?;
             }
         }
-    }
-}
-
-/// A transaction at the coordinator, aborted if nothing else ends it.
-struct OpenTransaction {
-    id: TransactionId,
-    coordinator: Option<Arc<dyn Coordinator>>,
-}
-
-impl OpenTransaction {
-    fn new(coordinator: &Arc<dyn Coordinator>) -> Self {
-        let id = TransactionId(Uuid::new_v4().as_u128());
-        Self { id, coordinator: Some(Arc::clone(coordinator)) }
-    }
-
-    fn ended(mut self) {
-        self.coordinator = None;
-    }
-}
-
-impl Drop for OpenTransaction {
-    fn drop(&mut self) {
-        if let Some(coordinator) = self.coordinator.take() {
-            let id = self.id;
-            tokio::spawn(async move { coordinator.abort(id).await });
+        if !rewrites.is_empty() {
+            rewrite::renumber_readers(&mut catalog, &rewrites);
+            let mut overlay = self.transaction.overlay().clone();
+            overlay.define(catalog.clone());
+            let context = QueryContext::new(frame.under(&overlay), self.settings.clone());
+            rewrite::compile_readers(&context, &mut catalog, &rewrites)?;
         }
+        let database = Arc::clone(frame.database());
+        database.oids.next_at_least(catalog.next_oid);
+        database.check(catalog.program()).await?;
+        let mut overlay = self.transaction.overlay().clone();
+        overlay.define(catalog);
+        for rewrite in &rewrites {
+            rewrite.run(&frame, self.settings, &mut overlay).await?;
+        }
+        let context = QueryContext::new(frame.under(&overlay), self.settings.clone());
+        for check in checks.iter().filter(|check| !check.is_before) {
+            check.run(&context).await?;
+        }
+        self.transaction.restore(overlay);
+        Ok(notices)
     }
 }
 

@@ -1,4 +1,4 @@
-//! INSERT, UPDATE, DELETE and TRUNCATE: what they would do, as queries under a frame.
+//! INSERT, UPDATE, DELETE, MERGE and TRUNCATE: what they would do, as queries under a frame.
 //!
 //! Each plans a SELECT of the rows it is about and turns the answer into exact changes; how those
 //! get into a step is the write path's matter.
@@ -12,6 +12,7 @@ mod defaults;
 mod delete;
 mod insert;
 mod locking;
+mod merge;
 #[cfg(test)]
 mod model;
 mod read;
@@ -27,12 +28,12 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{self, ObjectName};
 
-pub(crate) use assign::check_assignable;
-pub(crate) use complete::{complete, select_from};
+pub(crate) use assign::{assign, check_assignable};
+pub(crate) use complete::{complete, rewritten, select_from};
 pub(crate) use defaults::{check_default, defaults, fill_each, later, select_one};
 pub(crate) use locking::{Locked, Locking, without_locks};
 pub(crate) use read::Arguments;
-pub(crate) use truncate::{Truncate, restart_identity};
+pub(crate) use truncate::{Truncate, cascading, restart_identity};
 
 use crate::parser::Overriding;
 use crate::query::{Given, QueryContext};
@@ -57,6 +58,7 @@ enum Tree<'a> {
     Insert(&'a ast::Insert),
     Update(&'a ast::Update),
     Delete(&'a ast::Delete),
+    Merge(&'a ast::Merge),
 }
 
 impl<'a> Statement<'a> {
@@ -71,7 +73,8 @@ impl<'a> Statement<'a> {
             ast::Statement::Query(query) => match query.body.as_ref() {
                 ast::SetExpr::Insert(tree)
                 | ast::SetExpr::Update(tree)
-                | ast::SetExpr::Delete(tree) => (query.with.as_ref(), tree),
+                | ast::SetExpr::Delete(tree)
+                | ast::SetExpr::Merge(tree) => (query.with.as_ref(), tree),
                 _ => return None,
             },
             tree => (None, tree),
@@ -80,6 +83,7 @@ impl<'a> Statement<'a> {
             ast::Statement::Insert(insert) => Tree::Insert(insert),
             ast::Statement::Update(update) => Tree::Update(update),
             ast::Statement::Delete(delete) => Tree::Delete(delete),
+            ast::Statement::Merge(merge) => Tree::Merge(merge),
             _ => return None,
         };
         Some(Self { tree, with, settings, arguments, overriding: None })
@@ -96,6 +100,7 @@ impl<'a> Statement<'a> {
             Tree::Insert(_) => "INSERT 0",
             Tree::Update(_) => "UPDATE",
             Tree::Delete(_) => "DELETE",
+            Tree::Merge(_) => "MERGE",
         }
     }
 
@@ -109,6 +114,7 @@ impl<'a> Statement<'a> {
             Tree::Insert(insert) => insert.returning.as_deref(),
             Tree::Update(update) => update.returning.as_deref(),
             Tree::Delete(delete) => delete.returning.as_deref(),
+            Tree::Merge(_) => None,
         }
     }
 
@@ -141,6 +147,7 @@ impl<'a> Statement<'a> {
             Tree::Insert(_) => "INSERT",
             Tree::Update(_) => "UPDATE",
             Tree::Delete(_) => "DELETE",
+            Tree::Merge(_) => "MERGE",
         }
     }
 
@@ -150,6 +157,7 @@ impl<'a> Statement<'a> {
             Tree::Insert(_) => format!("INSERT 0 {rows}"),
             Tree::Update(_) => format!("UPDATE {rows}"),
             Tree::Delete(_) => format!("DELETE {rows}"),
+            Tree::Merge(_) => format!("MERGE {rows}"),
         }
     }
 
@@ -181,6 +189,7 @@ impl<'a> Statement<'a> {
             Tree::Delete(delete) => {
                 delete::affected(self, delete, frame)?.nothing_given(self, frame)
             }
+            Tree::Merge(_) => Ok(vec![]),
         }
     }
 
@@ -193,6 +202,7 @@ impl<'a> Statement<'a> {
             Tree::Insert(insert) => insert::parameters(self, insert, frame, found),
             Tree::Update(update) => update::parameters(self, update, frame, found),
             Tree::Delete(delete) => delete::parameters(self, delete, frame, found),
+            Tree::Merge(merge) => merge::parameters(self, merge, frame, found),
         }
     }
 }
@@ -203,6 +213,7 @@ impl Write for Statement<'_> {
             Tree::Insert(insert) => insert::propose(self, insert, frame).await,
             Tree::Update(update) => update::propose(self, update, frame).await,
             Tree::Delete(delete) => delete::propose(self, delete, frame).await,
+            Tree::Merge(merge) => merge::propose(self, merge, frame).await,
         }
     }
 
@@ -227,6 +238,7 @@ pub(crate) enum Command {
     Insert,
     Update,
     Delete,
+    Merge,
     Truncate,
     Copy,
 }
@@ -274,6 +286,12 @@ fn no_table(relation: &Relation, command: Command) -> Error {
         Command::Truncate => {
             let message = format!("\"{name}\" is not a table");
             return Error::new(SqlState::WRONG_OBJECT_TYPE, message);
+        }
+        Command::Merge => {
+            let message = format!("cannot execute MERGE on relation \"{name}\"");
+            let kind = if is_materialized { "materialized views" } else { "views" };
+            return Error::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                .with_detail(format!("This operation is not supported for {kind}."));
         }
         Command::Copy if is_materialized => {
             let message = format!("cannot copy to materialized view \"{name}\"");

@@ -351,9 +351,7 @@ impl Coordinator for Fake {
             return Err(CoordinatorError::CatalogChanged);
         }
         state.catalog = CatalogSnapshot { version: change.base.next(), bytes: change.bytes };
-        let contents = state.frames[&state.step].clone();
-        let committed = state.advance(contents);
-        state.reservations.end(change.transaction, Some(committed.step));
+        let committed = state.apply(change.transaction);
         drop(state);
         self.freed.notify_waiters();
         Ok(committed)

@@ -1,11 +1,11 @@
 //! A leased step: what a statement reads. While a [`Frame`] lives its lease is renewed; when the
 //! last owner drops it, the lease is released.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use stillframe_protocol::{Coordinator, Epoch, Grant, LeaseId, Step};
+use stillframe_protocol::{Coordinator, Epoch, Grant, LeaseId, RelationId, Step};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
@@ -67,9 +67,33 @@ impl Frame {
         self.lease.grant.epoch
     }
 
-    /// The catalog of the step.
+    /// The catalog of the step, or what the transaction has made of it.
     pub fn catalog(&self) -> &Arc<Catalog> {
-        &self.lease.catalog
+        self.overlay.draft().map_or(&self.lease.catalog, |draft| &draft.catalog)
+    }
+
+    /// Whether hosts have rows under a number at the step.
+    pub(crate) fn stores(&self, id: RelationId) -> bool {
+        self.overlay.draft().is_none() || self.lease.catalog.stores(id)
+    }
+
+    /// Whether a relation's rows may be others than those that hosts have.
+    pub(crate) fn is_changed(&self, relation: RelationId) -> bool {
+        if self.overlay.is_empty() {
+            return false;
+        }
+        let mut seen = BTreeSet::new();
+        let mut open = vec![relation];
+        while let Some(id) = open.pop() {
+            let Some(relation) = self.catalog().relations.get(&id) else { continue };
+            let stored = relation.stored_id();
+            let is_own = self.overlay.table(stored).is_some() || !self.stores(stored);
+            if relation.is_stored() && is_own {
+                return true;
+            }
+            open.extend(relation.reads().iter().filter(|id| seen.insert(**id)));
+        }
+        false
     }
 
     /// The cluster it is a frame of.

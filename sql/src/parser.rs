@@ -3,10 +3,13 @@
 //!
 //! It knows no catalog; names are as written.
 
+mod ancestors;
 mod depth;
 mod lexis;
+mod merge;
 mod sequences;
 mod source;
+mod table_as;
 mod utility;
 mod words;
 
@@ -17,11 +20,12 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+pub(crate) use merge::{DEFAULTS, NOTHING};
 pub(crate) use sequences::Overriding;
 pub(crate) use source::Source;
 pub(crate) use utility::{
-    Direction, Discard, Explain, ExplainSubject, IsolationLevel, SavepointAction, TransactionModes,
-    Utility,
+    Direction, Discard, Explain, ExplainSubject, IsolationLevel, Maintenance, SavepointAction,
+    TransactionModes, Utility,
 };
 
 use crate::session::Notice;
@@ -75,6 +79,8 @@ fn parse_one(source: &Arc<Source>, tokens: &[TokenWithSpan]) -> Result<Statement
         return Err(too_deep());
     }
     sequences::order_options(&mut tokens);
+    table_as::give_types(&mut tokens);
+    merge::rewrite_actions(&mut tokens);
     let overriding = sequences::take_overriding(&mut tokens);
     let tree = parse_tree(source, tokens)?;
     Ok(Statement { tree, source: Arc::clone(source), notices, overriding })
@@ -83,7 +89,10 @@ fn parse_one(source: &Arc<Source>, tokens: &[TokenWithSpan]) -> Result<Statement
 fn parse_tree(source: &Arc<Source>, tokens: Vec<TokenWithSpan>) -> Result<Tree, Error> {
     Ok(match utility::parse(source, &tokens)? {
         Some(utility) => Tree::Utility(utility),
-        None => Tree::Sql(Box::new(parse_tokens(source, tokens)?)),
+        None => {
+            let statement = parse_tokens(source, tokens)?;
+            Tree::Sql(Box::new(table_as::of_select_into(statement)?))
+        }
     })
 }
 
@@ -95,8 +104,9 @@ fn parse_tokens(source: &Source, tokens: Vec<TokenWithSpan>) -> Result<ast::Stat
     let parsed = parser.parse_statement();
     let rest = parser.peek_token();
     match parsed {
-        Ok(statement) if rest.token == Token::EOF => {
+        Ok(mut statement) if rest.token == Token::EOF => {
             words::check(source, &statement)?;
+            ancestors::replace(source, &mut statement);
             Ok(statement)
         }
         Ok(_) => Err(source.syntax_error(Some(&rest))),

@@ -16,6 +16,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -45,19 +46,21 @@ impl StoredTable {
     /// Fails if a row that the view reads makes one of its expressions fail: then what the view has
     /// isn't its answer, on whatever shard the row may be, and whatever the query wants of it.
     async fn raise_errors(&self) -> std::result::Result<(), Error> {
-        if !matches!(self.relation.kind, RelationKind::MaterializedView { .. }) {
+        if !matches!(self.relation.kind, RelationKind::MaterializedView { .. })
+            || !self.frame.stores(self.relation.stored_id())
+        {
             return Ok(());
         }
         let (epoch, step) = (self.frame.epoch(), self.frame.step());
         let hosts = self.frame.database().hosts.iter();
-        let asked = hosts.map(|host| host.view_errors(epoch, step, self.relation.id));
+        let asked = hosts.map(|host| host.view_errors(epoch, step, self.relation.stored_id()));
         let errors = futures::future::try_join_all(asked).await?;
         errors.into_iter().flatten().min().map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Whether the transaction that reads it has changed it.
     fn is_changed(&self) -> bool {
-        self.frame.overlay().table(self.relation.id).is_some()
+        self.frame.overlay().table(self.relation.stored_id()).is_some()
     }
 
     /// The relation.
@@ -111,14 +114,19 @@ impl TableProvider for StoredTable {
         let stored: Vec<usize> = stored.collect();
         let keys = pushdown::keys(filters, &self.relation);
         let schema = Arc::new(self.schema.project(&projection)?);
-        let changes = self.frame.overlay().table(self.relation.id);
+        let id = self.relation.stored_id();
+        let changes = self.frame.overlay().table(id);
+        let is_stored = self.frame.stores(id);
+        if !is_stored && changes.is_none() {
+            return Ok(Arc::new(EmptyExec::new(schema)));
+        }
         let changes = changes.map(|changes| Changed::new(changes, keys.as_ref(), &stored, &schema));
         let changes = changes.transpose()?.map(Arc::new);
         let told_apart = changes.as_ref().map_or(0, |changes| changes.told_apart());
         let request = ScanRequest {
             epoch: self.frame.epoch(),
             step: self.frame.step(),
-            relation: self.relation.id,
+            relation: id,
             worker: 0,
             keys,
             filters: conditions.collect::<Result<_>>()?,
@@ -128,7 +136,7 @@ impl TableProvider for StoredTable {
             batch_rows: BATCH_ROWS,
         };
         let name = format!("{}.{}", self.relation.schema, self.relation.name);
-        let shards = self.frame.database().shards().collect();
+        let shards = self.frame.database().shards().filter(|_| is_stored).collect();
         Ok(Arc::new(FrameScan::new(&self.frame, name, request, shards, changes, schema)))
     }
 }

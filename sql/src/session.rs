@@ -2,9 +2,11 @@
 
 mod answer;
 mod cursor;
+mod defining;
 mod ending;
 mod explain;
 mod locking;
+mod maintaining;
 mod prepared;
 mod savepoint;
 #[cfg(test)]
@@ -23,13 +25,12 @@ use prepared::Kept;
 use transaction::Transaction;
 
 use crate::copy::{CopyOut, Direction};
+use crate::ddl::Definition;
 use crate::dml::{Arguments, without_locks};
 use crate::parser::{self, Discard, Source, Statement, Tree, Utility};
 use crate::query::{QueryContext, classify};
 use crate::settings::Settings;
-use crate::{
-    Database, Error, Frame, Progress, RelationKind, SqlState, TextFormat, Type, ddl, stack,
-};
+use crate::{Database, Error, Frame, Progress, RelationKind, SqlState, TextFormat, Type, stack};
 
 /// One client's session.
 pub struct Session {
@@ -219,7 +220,7 @@ impl Session {
             | ast::Statement::CreateIndex(_)
             | ast::Statement::CreateSequence { .. }
             | ast::Statement::Drop { .. } => {
-                let tag = self.definition(&command(tree)).await?.run(tree).await?;
+                let tag = self.define(&command(tree), Definition::Statement(tree)).await?;
                 Ok(Response::Complete { tag })
             }
             other => match self.write(tree, prepared, parameters).await? {
@@ -268,21 +269,6 @@ impl Session {
             tag: "SELECT",
             affected: None,
         }))
-    }
-
-    /// What changes the catalog.
-    async fn definition(&mut self, command: &str) -> Result<ddl::Definition<'_>, Error> {
-        self.transaction.admit_write(command, &self.settings)?;
-        self.end_implicit().await?;
-        if !self.transaction.is_idle() {
-            return Err(Error::unsupported("DDL inside a transaction block"));
-        }
-        Ok(ddl::Definition {
-            database: &self.database,
-            settings: &self.settings,
-            notices: &mut self.notices,
-            progress: &self.progress,
-        })
     }
 
     async fn utility(
@@ -394,12 +380,16 @@ impl Session {
                     return Err(Error::unsupported("WITH NO DATA")
                         .with_hint("A materialized view always has its rows."));
                 }
-                self.definition("CREATE MATERIALIZED VIEW")
-                    .await?
-                    .create_materialized_view(create)
-                    .await?;
-                "CREATE MATERIALIZED VIEW"
+                let command = "CREATE MATERIALIZED VIEW";
+                self.define(command, Definition::MaterializedView(create)).await?;
+                command
             }
+            Utility::CreateTableAs { create, with_data } => {
+                let definition = Definition::TableAs { create, with_data: *with_data };
+                let tag = self.define("CREATE TABLE AS", definition).await?;
+                return Ok(Response::Complete { tag });
+            }
+            Utility::Maintain(what) => self.maintain(what).await?,
             Utility::Explain(explain) => return self.explain(explain).await,
             Utility::Refresh { name, with_data } => {
                 self.refresh(name, *with_data).await?;
@@ -476,7 +466,10 @@ impl Session {
 pub(crate) fn is_write(query: &ast::Query) -> bool {
     matches!(
         query.body.as_ref(),
-        ast::SetExpr::Insert(_) | ast::SetExpr::Update(_) | ast::SetExpr::Delete(_)
+        ast::SetExpr::Insert(_)
+            | ast::SetExpr::Update(_)
+            | ast::SetExpr::Delete(_)
+            | ast::SetExpr::Merge(_)
     )
 }
 

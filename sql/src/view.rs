@@ -37,7 +37,7 @@ pub(crate) use display::operators;
 
 use crate::expression::Inexpressible;
 use crate::query::{Apply, PlannedQuery, QueryContext};
-use crate::{Error, SqlState, Type};
+use crate::{Error, Relation, SqlState, Type};
 use around::{Around, Below};
 use set_operation::SetOperation;
 
@@ -52,12 +52,31 @@ pub(crate) fn compile(
         let message = "materialized views may not be defined using bound parameters";
         return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
     }
-    let optimized = optimize::optimize(&context.state, &planned.plan)?;
-    let around = Around::nothing();
-    let rows = Compiler { context: &context, around: &around }.rows(&optimized)?;
     let types: Vec<_> = planned.columns.iter().map(|column| column.kind.clone()).collect();
-    let plan = with_types(rows.plan, &types);
+    let plan = compiled(&context, &planned.plan, &types)?;
     Ok((planned, plan))
+}
+
+/// Compiles the query that a materialized view stores.
+pub(crate) fn compile_stored(
+    context: &QueryContext,
+    view: &Relation,
+    query: &str,
+) -> Result<Arc<Plan>, Error> {
+    let context = context.for_view();
+    let types: Vec<_> = view.columns.iter().map(|column| column.kind.clone()).collect();
+    compiled(&context, &context.plan_query_of(view, query)?, &types)
+}
+
+fn compiled(
+    context: &QueryContext,
+    plan: &LogicalPlan,
+    types: &[Type],
+) -> Result<Arc<Plan>, Error> {
+    let optimized = optimize::optimize(&context.state, plan)?;
+    let around = Around::nothing();
+    let rows = Compiler { context, around: &around }.rows(&optimized)?;
+    Ok(with_types(rows.plan, types))
 }
 
 /// What a view can't have.

@@ -8,6 +8,7 @@
 //! Nothing here knows SQL's syntax or plans queries.
 
 mod changes;
+mod draft;
 mod keys;
 mod lookup;
 mod overlay;
@@ -25,13 +26,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use changes::Rows;
+pub(crate) use draft::Draft;
 pub(crate) use keys::{KeyEncoder, entries, hash, row_entries};
 pub(crate) use lookup::{all_rows, existing_keys, rows_with};
 pub(crate) use overlay::{Difference, Gone, Overlay, TableChanges, keep};
 pub(crate) use proposal::{Proposal, Returned};
 pub(crate) use staging::ExactChanges;
 pub(crate) use target::Target;
-pub(crate) use transaction::{Loan, Outcome, Transaction, changed_meanwhile};
+pub(crate) use transaction::{Ended, Loan, Outcome, Transaction, changed_meanwhile};
 pub(crate) use unique::{UniqueKey, Values};
 pub(crate) use violation::{check_violation, unique_violation};
 

@@ -183,6 +183,7 @@ async fn changes_of_the_catalog_are_shown_by_leases_from_their_step_on() {
         base: CatalogVersion(base),
         bytes: Arc::from(*b"one table"),
         program: Program::default(),
+        staged_on: BTreeSet::new(),
     };
     assert_eq!(coordinator.change(change(1, 0)).await.unwrap().step, Step(1));
     assert_eq!(coordinator.change(change(2, 0)).await, Err(CoordinatorError::CatalogChanged));
@@ -209,6 +210,7 @@ async fn a_view_is_filled_while_steps_go_on() {
             views: vec![View { id: RelationId(10), plan: Arc::new(plan) }],
             ..Program::default()
         },
+        staged_on: BTreeSet::new(),
     });
     let others = async {
         eventually("it begins", || hosts[0].state().commands.len() == 2).await;

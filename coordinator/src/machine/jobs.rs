@@ -3,9 +3,13 @@
 //! ```text
 //!            begin                                         conclude
 //!   waiting -------> Whole: Advance, or Replace ------------------------------> effective
-//!       |                                     ^ (refused)                   ^
-//!       '----------> Replacing: ReplaceOnline-'-> Filling: Pump.. -> Cutover '
+//!       |             ^  '-----> (hidden) Entering: Advance ------------------^
+//!       |             '-----------------------. (refused)                     ^
+//!       '----------> Replacing: ReplaceOnline-'-> Filling: Pump.. -> Cutover -'
 //! ```
+//!
+//! What a transaction has staged beside its change enters in a step of its own, behind a circuit that
+//! nobody sees before: hosts must all have built that before any of them can be fed.
 //!
 //! One job at a time. Changes that wait share one: all of them, if circuits are replaced at once;
 //! else those that only add, or those that add nothing, so that whatever is shown while something
@@ -44,6 +48,8 @@ pub(super) struct Change {
     pub(super) transaction: TransactionId,
     pub(super) catalog: CatalogSnapshot,
     pub(super) program: Arc<Program>,
+    /// Whether the transaction has staged changes, which enter when this takes effect.
+    enters: bool,
     difference: Difference,
 }
 
@@ -59,6 +65,9 @@ struct Job {
 enum Phase {
     /// It takes effect with one command, which is next or under way.
     Whole,
+    /// The circuit is there, and hidden; it takes effect with what its transactions have staged, in
+    /// the step that is next or under way.
+    Entering,
     /// The command that begins to fill what is new is next or under way.
     Replacing,
     /// What is new is being filled.
@@ -77,13 +86,22 @@ pub(super) enum Task {
     /// An empty step, in which only the catalog changes.
     Describe,
     /// A new circuit, at once.
-    Replace(Arc<Program>),
+    Replace { program: Arc<Program>, is_hidden: bool },
+    /// A step of what the transactions have staged that have made the changes.
+    Enter,
     /// A new circuit that fills what is new.
     ReplaceOnline(Arc<Program>),
     /// A pump.
     Pump { number: u64, slices: u32 },
     /// The cutover.
     Cutover,
+}
+
+impl Task {
+    /// A new circuit, and nothing else.
+    pub(super) fn replace(program: Arc<Program>) -> Self {
+        Self::Replace { program, is_hidden: false }
+    }
 }
 
 impl Jobs {
@@ -100,13 +118,13 @@ impl Jobs {
     /// Has an accepted change wait. `before` is the program of the version it was made from.
     pub(super) fn push(
         &mut self,
-        transaction: TransactionId,
+        (transaction, enters): (TransactionId, bool),
         before: &Program,
         catalog: CatalogSnapshot,
         program: Arc<Program>,
     ) {
         let difference = Difference::new(before, &program);
-        self.waiting.push_back(Change { transaction, catalog, program, difference });
+        self.waiting.push_back(Change { transaction, catalog, program, enters, difference });
     }
 
     /// What is needed next, if no command is under way.
@@ -130,7 +148,9 @@ impl Jobs {
                     false => Need::Pump { slow: recorded(hosts) > backlog_max },
                 }
             }
-            Phase::Whole | Phase::Replacing | Phase::CuttingOver => Need::Conclude,
+            Phase::Whole | Phase::Entering | Phase::Replacing | Phase::CuttingOver => {
+                Need::Conclude
+            }
         }
     }
 
@@ -148,7 +168,11 @@ impl Jobs {
         let program = Arc::clone(&job.last().program);
         match &mut job.phase {
             Phase::Whole if program == self.running => Some(Task::Describe),
-            Phase::Whole => Some(Task::Replace(program)),
+            Phase::Whole => {
+                let is_hidden = job.changes.iter().any(|change| change.enters);
+                Some(Task::Replace { program, is_hidden })
+            }
+            Phase::Entering => Some(Task::Enter),
             Phase::Replacing => Some(Task::ReplaceOnline(program)),
             Phase::Filling { .. } if conclude => {
                 job.phase = Phase::CuttingOver;
@@ -165,7 +189,9 @@ impl Jobs {
 
     /// Begins with the changes that can share a job with the first.
     fn begin(&mut self) {
-        let mut shared = self.waiting.len();
+        // What enters a circuit that is filled beside its steps would be missing in what is new.
+        let enters = self.waiting.iter().position(|change| change.enters);
+        let mut shared = enters.map_or(self.waiting.len(), |place| place.max(1));
         if self.online.is_some() {
             let differences = || self.waiting.iter().map(|change| &change.difference);
             let grow = differences().take_while(|difference| difference.keeps_all()).count();
@@ -178,8 +204,9 @@ impl Jobs {
         let difference = Difference::new(&self.running, &last.program);
         let fills = difference.only_fills() || breaks!(self.defect, DropsOnline);
         let phase = match self.online.is_some() && fills {
-            true => Phase::Replacing,
-            false => Phase::Whole,
+            _ if last.enters && last.program == self.running => Phase::Entering,
+            true if !last.enters => Phase::Replacing,
+            _ => Phase::Whole,
         };
         self.job = Some(Job { changes, phase });
     }
@@ -187,12 +214,25 @@ impl Jobs {
     /// The transactions whose changes take effect with a task.
     pub(super) fn concerned(&self, task: &Task) -> Vec<TransactionId> {
         let takes_effect = match task {
-            Task::Describe | Task::Replace(_) | Task::Cutover => true,
+            Task::Replace { is_hidden, .. } => !is_hidden,
+            Task::Describe | Task::Enter | Task::Cutover => true,
             Task::ReplaceOnline(_) => breaks!(self.defect, ShowsUnfilled),
             Task::Pump { .. } => false,
         };
         let changes = self.job.iter().flat_map(|job| &job.changes).filter(|_| takes_effect);
         changes.map(|change| change.transaction).collect()
+    }
+
+    /// The circuit is replaced, and hidden.
+    pub(super) fn replaced(&mut self) {
+        if let Some(job) = &mut self.job {
+            job.phase = Phase::Entering;
+        }
+    }
+
+    /// Whether the next step, or the one under way, is that of a job whose circuit is there.
+    pub(super) fn enters(&self) -> bool {
+        self.job.as_ref().is_some_and(|job| matches!(job.phase, Phase::Entering))
     }
 
     /// The job has taken effect: the catalog that it leads to.
@@ -239,7 +279,7 @@ impl Jobs {
 
     pub(super) fn status(&self) -> Vec<JobStatus> {
         let phase = self.job.as_ref().map(|job| match &job.phase {
-            Phase::Whole | Phase::Replacing => JobPhase::Replaces,
+            Phase::Whole | Phase::Entering | Phase::Replacing => JobPhase::Replaces,
             Phase::Filling { pumps, hosts } => JobPhase::Fills {
                 pumps: *pumps,
                 hosts_done: hosts.iter().filter(|filling| is_done(filling)).count() as u32,
@@ -261,7 +301,7 @@ impl Jobs {
     /// What is shown goes on being computed while something is being filled.
     pub(super) fn jobs_that_fill_take_nothing_away(&self) -> bool {
         self.job.as_ref().is_none_or(|job| {
-            matches!(job.phase, Phase::Whole)
+            matches!(job.phase, Phase::Whole | Phase::Entering)
                 || Difference::new(&self.running, &job.last().program).keeps_all()
         })
     }

@@ -45,8 +45,12 @@ impl Machine {
     fn conclude_job(&mut self, action: &Action) -> Result<(), (HostId, String)> {
         let fillings = self.membership.fillings();
         let takes_effect = match action {
-            Action::Replace { .. } => {
+            Action::Replace { is_hidden, .. } => {
                 self.sequence.replaced();
+                if *is_hidden {
+                    self.jobs.replaced();
+                    return Ok(());
+                }
                 true
             }
             Action::ReplaceOnline { .. } => {
@@ -57,7 +61,7 @@ impl Machine {
                 breaks!(self.defect, ShowsUnfilled)
             }
             Action::Cutover { .. } => true,
-            Action::Advance { transactions, .. } => transactions.is_empty(),
+            Action::Advance { transactions, .. } => transactions.is_empty() || self.jobs.enters(),
             Action::Pump { .. } => false,
         };
         if !takes_effect {
@@ -78,7 +82,7 @@ impl Machine {
             Phase::Over(_) => {}
             Phase::Forming(_) => {
                 if self.membership.complete() {
-                    self.send_task(now, Task::Replace(Arc::default()), effects);
+                    self.send_task(now, Task::replace(Arc::default()), effects);
                 }
             }
             Phase::Live => {
@@ -109,7 +113,10 @@ impl Machine {
         };
         let work = match task {
             Task::Describe => Ok(Work::Describe),
-            Task::Replace(program) => circuit(self, program).map(Work::Replace),
+            Task::Replace { program, is_hidden } => {
+                circuit(self, program).map(|circuit| Work::Replace(circuit, is_hidden))
+            }
+            Task::Enter => Ok(Work::Advance),
             Task::ReplaceOnline(program) => circuit(self, program).map(Work::ReplaceOnline),
             Task::Pump { number, slices } => Ok(Work::Pump { number, slices }),
             Task::Cutover => Ok(Work::Cutover),

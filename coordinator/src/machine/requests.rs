@@ -118,7 +118,7 @@ impl Machine {
         change: Change,
         effects: &mut Vec<Effect>,
     ) {
-        let Change { transaction, base, bytes, program } = change;
+        let Change { transaction, base, bytes, program, staged_on } = change;
         if self.transactions.repeats(moment, transaction, ticket, effects) {
             return;
         }
@@ -132,7 +132,7 @@ impl Machine {
             self.schedule.first(Kind::Changes);
         }
         let (head, program) = (self.catalog.head().clone(), Arc::clone(self.catalog.program()));
-        self.jobs.push(transaction, &before, head, program);
+        self.jobs.push((transaction, !staged_on.is_empty()), &before, head, program);
     }
 
     /// Whether nothing waits for its turn.

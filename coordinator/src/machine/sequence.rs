@@ -48,8 +48,8 @@ pub(super) enum Work {
     Advance,
     /// Make a step in which only the catalog changes.
     Describe,
-    /// Make a step with a new circuit.
-    Replace(Circuit),
+    /// Make a step with a new circuit, which may be hidden.
+    Replace(Circuit, bool),
     /// The same, and begin to fill what is new.
     ReplaceOnline(Circuit),
     /// Go on with that.
@@ -167,8 +167,8 @@ impl Sequence {
                 Action::Advance { step, clock_us, transactions }
             }
             Work::Describe => Action::Advance { step, clock_us, transactions: vec![] },
-            Work::Replace(Circuit { program, exchange }) => {
-                Action::Replace { step, clock_us, generation, program, exchange }
+            Work::Replace(Circuit { program, exchange }, is_hidden) => {
+                Action::Replace { step, clock_us, generation, program, exchange, is_hidden }
             }
             Work::ReplaceOnline(Circuit { program, exchange }) => {
                 Action::ReplaceOnline { step, clock_us, generation, program, exchange }
@@ -233,8 +233,12 @@ impl Sequence {
     /// seen.
     pub(super) fn no_step_is_empty(&self) -> bool {
         self.in_flight.as_ref().is_none_or(|flight| {
-            let unseen =
-                matches!(flight.command.action, Action::ReplaceOnline { .. } | Action::Pump { .. });
+            let unseen = matches!(
+                flight.command.action,
+                Action::ReplaceOnline { .. }
+                    | Action::Pump { .. }
+                    | Action::Replace { is_hidden: true, .. }
+            );
             unseen || flight.command.number == CommandNumber(0) || !flight.transactions.is_empty()
         })
     }

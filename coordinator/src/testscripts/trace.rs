@@ -82,12 +82,17 @@ fn execute(command: &Command) -> String {
             let transactions = transactions.join(" ");
             format!("#{number} advance to step {step} at {clock_us} [{transactions}], {keep}")
         }
-        Action::Replace { step, clock_us, generation, program, exchange }
+        Action::Replace { step, clock_us, generation, program, exchange, .. }
         | Action::ReplaceOnline { step, clock_us, generation, program, exchange } => {
             let views = views(program);
             let ports: Vec<u16> = exchange.iter().map(|address| address.port()).collect();
             let online = matches!(command.action, Action::ReplaceOnline { .. });
-            let online = if online { " online" } else { "" };
+            let is_hidden = matches!(command.action, Action::Replace { is_hidden: true, .. });
+            let online = match (online, is_hidden) {
+                (true, _) => " online",
+                (false, true) => " hidden",
+                (false, false) => "",
+            };
             format!(
                 "#{number} replace{online}, step {step} at {clock_us}, circuit {generation} on \
                  {ports:?} computes {views:?}, {keep}"

@@ -102,6 +102,7 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
 
     /// Changes the catalog; answers when the change's step is common. Changes that wait together
     /// share one step. The transaction's exclusive reservations keep writers out and end with it.
+    /// What the transaction has staged enters in the same step.
     async fn change(&self, change: Change) -> Result<Committed, CoordinatorError>;
 
     /// What the cluster does, for the system tables.
@@ -142,6 +143,9 @@ pub struct Change {
     pub bytes: Arc<[u8]>,
     /// What the circuit computes after it.
     pub program: Program,
+    /// The hosts that hold changes of the transaction: those enter in the very step in which the
+    /// change of the catalog takes effect.
+    pub staged_on: BTreeSet<HostId>,
 }
 
 /// The answer to [`Coordinator::reserve`].

@@ -82,6 +82,10 @@ pub enum Action {
         program: Arc<Program>,
         /// Where each host's part of the new circuit is reached, by place.
         exchange: Vec<SocketAddr>,
+        /// Whether the frame shows what the old circuit has made, all of it and nothing else. The
+        /// next command is an [`Action::Advance`], which feeds what the transactions have staged
+        /// that have changed the catalog, and shows both.
+        is_hidden: bool,
     },
     /// Put a new circuit in the place of the old one, which computes all that the old one does and
     /// more. Keep the state of what both compute and publish the frame of that; begin to fill what

@@ -3,7 +3,7 @@
 use arrow::record_batch::RecordBatch;
 use serde::{Deserialize, Serialize};
 
-use crate::{Epoch, RelationId, TransactionId};
+use crate::{Epoch, RelationId, Table, TransactionId};
 
 /// Exact changes of one table: what is retracted is there, what is inserted isn't.
 #[derive(Clone, Debug)]
@@ -30,6 +30,9 @@ pub struct Staging {
     pub sequence: u64,
     /// What it changes.
     pub changes: Vec<Changes>,
+    /// The tables among those that it changes which no circuit has yet: the transaction's own change
+    /// of the catalog adds them, and its changes enter with that.
+    pub tables: Vec<Table>,
 }
 
 /// Something a transaction can reserve.

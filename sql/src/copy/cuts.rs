@@ -23,6 +23,7 @@ fn target(first: Type) -> Target {
         columns: columns.into(),
         kind: RelationKind::Table { key: vec![] },
         constraints: vec![],
+        storage: None,
         comment: None,
     };
     let mut catalog = Catalog::default();

@@ -1,5 +1,8 @@
 //! ALTER TABLE: one operation after the other, all of them or none.
 
+mod column;
+mod drop_column;
+
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, Ident, RenameTableNameKind,
 };
@@ -7,6 +10,7 @@ use stillframe_protocol::RelationId;
 
 use super::check_rows::RowCheck;
 use super::constraint::Definer;
+use super::rewrite::{Rewrite, Source};
 use super::{Edit, default, rename};
 use crate::query::QueryContext;
 use crate::session::Notice;
@@ -41,13 +45,15 @@ pub(super) fn table(context: &QueryContext, alter: &AlterTable) -> Result<Edit, 
         id: relation.id,
         locked: vec![],
         notices: vec![],
+        sources: None,
         checks: vec![],
     };
     for operation in &alter.operations {
         change.apply(operation)?;
     }
-    let Change { catalog, locked, notices, checks, .. } = change;
-    Ok(Edit::Changed { catalog, locked, notices, checks })
+    let Change { catalog, id, locked, notices, sources, checks, .. } = change;
+    let rewrites = sources.map(|sources| Rewrite { table: id, sources }).into_iter().collect();
+    Ok(Edit::Changed { catalog, locked, notices, rewrites, checks })
 }
 
 fn notice(message: String) -> Notice {
@@ -61,6 +67,8 @@ struct Change<'a> {
     id: RelationId,
     locked: Vec<RelationId>,
     notices: Vec<Notice>,
+    /// What the columns come from, if all rows are written anew.
+    sources: Option<Vec<Source>>,
     checks: Vec<RowCheck>,
 }
 
@@ -70,10 +78,22 @@ impl Change<'_> {
             AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
                 use datafusion::sql::sqlparser::ast::TableConstraint::PrimaryKey;
                 if matches!(constraint, PrimaryKey(_)) {
-                    return Err(Error::unsupported("ALTER TABLE ... ADD PRIMARY KEY")
-                        .with_hint("Say it in CREATE TABLE."));
+                    // Rows are found by their keys, and stored with them.
+                    self.rewrite()?;
                 }
                 self.define(|definer| definer.add(constraint))
+            }
+            AlterTableOperation::AddColumn {
+                column_def,
+                if_not_exists,
+                column_position: None,
+                ..
+            } => self.add_column(column_def, *if_not_exists),
+            AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
+                let cascades = *drop_behavior == Some(DropBehavior::Cascade);
+                column_names
+                    .iter()
+                    .try_for_each(|name| self.drop_column(&names::fold(name), *if_exists, cascades))
             }
             AlterTableOperation::DropConstraint { if_exists, name, drop_behavior } => {
                 let cascades = *drop_behavior == Some(DropBehavior::Cascade);
@@ -124,7 +144,8 @@ impl Change<'_> {
                     };
                     RowCheck::foreign_key(&relation, name, columns, parent, parent_columns)
                 }
-                ConstraintKind::PrimaryKey | ConstraintKind::Index { .. } => continue,
+                ConstraintKind::PrimaryKey => RowCheck::unique(&relation, name, relation.key()),
+                ConstraintKind::Index { .. } => continue,
             });
         }
         self.locked.extend(super::table::parents(&relation));
@@ -158,18 +179,20 @@ impl Change<'_> {
             return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
         };
         let unique = match &constraint.kind {
-            ConstraintKind::PrimaryKey => {
-                return Err(Error::unsupported("dropping a primary key")
-                    .with_hint("Make a new table without it."));
-            }
+            ConstraintKind::PrimaryKey => Some(relation.key().to_vec()),
             ConstraintKind::Unique { columns, .. } => Some(columns.clone()),
             _ => None,
         };
         if let Some(columns) = unique {
             self.drop_references(&relation, name, &columns, cascades)?;
         }
+        let is_key = constraint.kind == ConstraintKind::PrimaryKey;
         self.locked.push(id);
         self.relation()?.constraints.retain(|constraint| constraint.name != name);
+        if is_key {
+            self.rewrite()?;
+            self.relation()?.kind = RelationKind::Table { key: vec![] };
+        }
         Ok(())
     }
 
@@ -242,6 +265,9 @@ impl Change<'_> {
             let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
             Error::new(SqlState::UNDEFINED_COLUMN, message)
         })?;
+        if let AlterColumnOperation::SetDataType { data_type, using, .. } = operation {
+            return self.alter_type(place, data_type, using.as_ref());
+        }
         let is_key = relation.key().contains(&place);
         let table = relation.clone();
         let column = &mut relation.columns[place];
@@ -262,8 +288,11 @@ impl Change<'_> {
             AlterColumnOperation::SetNotNull => {
                 if !column.not_null {
                     column.not_null = true;
-                    self.checks.push(RowCheck::not_null(&table, &name));
                     self.locked.push(id);
+                    // Rows that are written anew are looked at then.
+                    if self.sources.is_none() {
+                        self.checks.push(RowCheck::not_null(&table, &name));
+                    }
                 }
             }
             AlterColumnOperation::DropNotNull if is_key => {

@@ -7,7 +7,7 @@ use futures::TryStreamExt;
 use crate::parser::{self, Tree};
 use crate::query::QueryContext;
 use crate::text::{TextColumn, TextFormat};
-use crate::{Error, Relation, SqlState, names};
+use crate::{Error, OutputColumn, Relation, SqlState, names};
 
 /// A query that must return no row.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub(crate) struct RowCheck {
     error: Error,
     /// The detail, around the values of that row.
     detail: Option<(String, String)>,
+    /// Whether it is asked of the table as it was: as it is to be, its answer goes without saying.
+    pub(super) is_before: bool,
 }
 
 impl RowCheck {
@@ -32,6 +34,7 @@ impl RowCheck {
             ),
             error: Error::new(SqlState::NOT_NULL_VIOLATION, message),
             detail: None,
+            is_before: true,
         }
     }
 
@@ -45,6 +48,7 @@ impl RowCheck {
             query: format!("SELECT 1 FROM {} WHERE NOT ({expression}) LIMIT 1", qualified(table)),
             error: Error::new(SqlState::CHECK_VIOLATION, message),
             detail: None,
+            is_before: false,
         }
     }
 
@@ -65,6 +69,7 @@ impl RowCheck {
             ),
             error: Error::new(SqlState::UNIQUE_VIOLATION, message),
             detail: Some((shown(&names), "is duplicated.".to_owned())),
+            is_before: false,
         }
     }
 
@@ -99,24 +104,18 @@ impl RowCheck {
             ),
             error: Error::new(SqlState::FOREIGN_KEY_VIOLATION, message),
             detail: Some((shown(&own), format!("is not present in table \"{}\".", parent.name))),
+            is_before: false,
         }
     }
 
     /// Fails if there is such a row.
     pub(super) async fn run(&self, context: &QueryContext) -> Result<(), Error> {
-        let broken = || Error::internal(format!("the check {} is broken", self.query));
-        let statement = parser::parse(&self.query).map_err(|_| broken())?.pop();
-        let Some(parser::Statement { tree: Tree::Sql(tree), .. }) = statement else {
-            return Err(broken());
-        };
-        let ast::Statement::Query(query) = *tree else { return Err(broken()) };
-        let planned = context.plan(&query, &[])?;
-        let batches: Vec<RecordBatch> = context.run(&planned.plan).await?.try_collect().await?;
+        let (columns, batches) = rows_of(context, &self.query).await?;
         let Some(row) = batches.iter().find(|batch| batch.num_rows() > 0) else { return Ok(()) };
         let error = self.error.clone();
         let Some((before, after)) = &self.detail else { return Err(error) };
         let mut values = vec![];
-        for (column, array) in planned.columns.iter().zip(row.columns()) {
+        for (column, array) in columns.iter().zip(row.columns()) {
             let mut out = vec![];
             TextColumn::new(&column.kind, array, &TextFormat::default())?.write(0, &mut out);
             values.push(String::from_utf8_lossy(&out).into_owned());
@@ -125,14 +124,30 @@ impl RowCheck {
     }
 }
 
+/// The rows of a query of ours, and their columns.
+pub(super) async fn rows_of(
+    context: &QueryContext,
+    query: &str,
+) -> Result<(Vec<OutputColumn>, Vec<RecordBatch>), Error> {
+    let broken = || Error::internal(format!("the query {query} is broken"));
+    let statement = parser::parse(query).map_err(|_| broken())?.pop();
+    let Some(parser::Statement { tree: Tree::Sql(tree), .. }) = statement else {
+        return Err(broken());
+    };
+    let ast::Statement::Query(query) = *tree else { return Err(broken()) };
+    let planned = context.plan(&query, &[])?;
+    let batches = context.run(&planned.plan).await?.try_collect().await?;
+    Ok((planned.columns, batches))
+}
+
 fn shown(columns: &[&str]) -> String {
     columns.iter().map(|name| names::quote(name)).collect::<Vec<_>>().join(", ")
 }
 
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-fn qualified(table: &Relation) -> String {
+pub(super) fn qualified(table: &Relation) -> String {
     format!("{}.{}", quoted(&table.schema), quoted(&table.name))
 }

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
     Ident, IndexColumn, NullsDistinctOption, TableConstraint,
 };
 
-pub(super) use check::generated;
+pub(super) use check::{columns_of, generated, kind_of};
 
 use crate::query::QueryContext;
 use crate::{
@@ -268,7 +268,7 @@ pub(super) fn is_relation_name(catalog: &Catalog, schema: &str, name: &str) -> b
 }
 
 /// The index of a name, and its table.
-pub(super) fn find_index<'a>(
+pub(crate) fn find_index<'a>(
     catalog: &'a Catalog,
     schema: &str,
     name: &str,

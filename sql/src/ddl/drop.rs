@@ -176,7 +176,13 @@ impl Drop {
                 Some(last) if notices.is_empty() => Ok(Edit::Nothing(last)),
                 Some(last) => {
                     notices.push(last);
-                    Ok(Edit::Changed { catalog, locked: vec![], notices, checks: vec![] })
+                    Ok(Edit::Changed {
+                        catalog,
+                        locked: vec![],
+                        notices,
+                        rewrites: vec![],
+                        checks: vec![],
+                    })
                 }
                 None => Err(Error::internal("a DROP without names")),
             };
@@ -222,7 +228,7 @@ impl Drop {
                 child.constraints.retain(|constraint| constraint.name != *name);
             }
         }
-        Ok(Edit::Changed { catalog, locked: dropped, notices, checks: vec![] })
+        Ok(Edit::Changed { catalog, locked: dropped, notices, rewrites: vec![], checks: vec![] })
     }
 
     /// Foreign keys of tables that stay to tables that go.
@@ -272,7 +278,7 @@ impl Drop {
 }
 
 /// The kind and name of a relation.
-fn describe(catalog: &Catalog, id: RelationId) -> String {
+pub(super) fn describe(catalog: &Catalog, id: RelationId) -> String {
     match catalog.relations.get(&id) {
         Some(relation) => {
             let schema = match relation.schema.as_str() {
@@ -286,7 +292,7 @@ fn describe(catalog: &Catalog, id: RelationId) -> String {
 }
 
 /// Which of the relations that go, or that would, this one reads.
-fn depends_on(
+pub(super) fn depends_on(
     catalog: &Catalog,
     id: RelationId,
     named: &BTreeSet<RelationId>,
@@ -320,6 +326,6 @@ fn parent_of(catalog: &Catalog, (child, name): &(RelationId, String)) -> Option<
     }
 }
 
-fn describe_key(catalog: &Catalog, (child, name): &(RelationId, String)) -> String {
+pub(super) fn describe_key(catalog: &Catalog, (child, name): &(RelationId, String)) -> String {
     format!("constraint {} on {}", names::quote(name), describe(catalog, *child))
 }

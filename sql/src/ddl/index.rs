@@ -72,7 +72,7 @@ pub(super) fn create(context: &QueryContext, create: &CreateIndex) -> Result<Edi
     }
     let relation = definer.relation;
     catalog.relations.insert(relation.id, relation);
-    Ok(Edit::Changed { catalog, locked, notices: vec![], checks })
+    Ok(Edit::Changed { catalog, locked, notices: vec![], rewrites: vec![], checks })
 }
 
 /// Removes indexes.
@@ -139,5 +139,5 @@ pub(super) fn drop(context: &QueryContext, statement: &ast::Statement) -> Result
     {
         return Ok(Edit::Nothing(first));
     }
-    Ok(Edit::Changed { catalog, locked, notices, checks: vec![] })
+    Ok(Edit::Changed { catalog, locked, notices, rewrites: vec![], checks: vec![] })
 }

@@ -270,7 +270,7 @@ pub(super) fn drop(context: &QueryContext, statement: &ast::Statement) -> Result
     {
         return Ok(Edit::Nothing(first));
     }
-    Ok(Edit::Changed { catalog, locked: vec![], notices, checks: vec![] })
+    Ok(Edit::Changed { catalog, locked: vec![], notices, rewrites: vec![], checks: vec![] })
 }
 
 /// The columns that take their values from a sequence.

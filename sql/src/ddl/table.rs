@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 use stillframe_protocol::RelationId;
 
 use super::constraint::{Definer, generated, is_relation_name};
-use super::{Edit, already_exists, default, sequence, skipped, target};
+use super::{Edit, already_exists, default, sequence, skipped, storage, target};
 use crate::query::QueryContext;
 use crate::{
     Column, ConstraintKind, Error, Generated, Relation, RelationKind, SqlState, Type, names,
@@ -33,8 +33,16 @@ pub(super) fn create(context: &QueryContext, create: &CreateTable) -> Result<Edi
     let id = RelationId(catalog.allocate());
     let kind = RelationKind::Table { key: vec![] };
     let columns = columns(context, create)?;
-    let constraints = vec![];
-    let relation = Relation { id, schema, name, columns, kind, constraints, comment: None };
+    let relation = Relation {
+        id,
+        schema,
+        name,
+        columns,
+        kind,
+        storage: None,
+        constraints: vec![],
+        comment: None,
+    };
     let mut definer = Definer { context, catalog: &mut catalog, relation };
     for (place, definition) in create.columns.iter().enumerate() {
         sequence_of(&mut definer, place, definition)?;
@@ -46,7 +54,13 @@ pub(super) fn create(context: &QueryContext, create: &CreateTable) -> Result<Edi
     let relation = definer.relation;
     let parents = parents(&relation);
     catalog.relations.insert(id, relation);
-    Ok(Edit::Changed { catalog, locked: parents, notices: vec![], checks: vec![] })
+    Ok(Edit::Changed {
+        catalog,
+        locked: parents,
+        notices: vec![],
+        rewrites: vec![],
+        checks: vec![],
+    })
 }
 
 /// The tables whose rows those of a table refer to. Who writes them must know of it.
@@ -59,7 +73,7 @@ pub(super) fn parents(relation: &Relation) -> Vec<RelationId> {
 }
 
 /// Adds the sequence that a serial or identity column has.
-fn sequence_of(
+pub(super) fn sequence_of(
     definer: &mut Definer<'_>,
     place: usize,
     definition: &ColumnDef,
@@ -137,17 +151,15 @@ pub(super) fn constraints_of(
 }
 
 /// What we don't have is refused by name; nothing is passed over silently.
-fn refuse(create: &CreateTable) -> Result<(), Error> {
+pub(super) fn refuse(create: &CreateTable) -> Result<(), Error> {
     let refused = [
         (create.temporary, "CREATE TEMPORARY TABLE"),
         (create.external, "CREATE EXTERNAL TABLE"),
         (create.or_replace, "CREATE OR REPLACE TABLE"),
-        (create.query.is_some(), "CREATE TABLE AS"),
         (create.like.is_some(), "CREATE TABLE ... LIKE"),
         (create.inherits.is_some(), "INHERITS"),
         (create.partition_by.is_some() || create.partition_of.is_some(), "partitioning"),
         (create.on_commit.is_some(), "ON COMMIT"),
-        (create.table_options != CreateTableOptions::None, "a storage parameter"),
         (
             create.dynamic
                 || create.global.is_some()
@@ -172,7 +184,11 @@ fn refuse(create: &CreateTable) -> Result<(), Error> {
     ];
     match refused.into_iter().find(|(present, _)| *present) {
         Some((_, what)) => Err(Error::unsupported(what)),
-        None => Ok(()),
+        None => match &create.table_options {
+            CreateTableOptions::None => Ok(()),
+            CreateTableOptions::With(options) => storage::check(options),
+            _ => Err(Error::unsupported("this form of CREATE TABLE")),
+        },
     }
 }
 

@@ -44,10 +44,11 @@ pub(super) fn create(context: &QueryContext, create: &CreateView) -> Result<Edit
         None => RelationId(catalog.allocate()),
     };
     let comment = catalog.relations.get(&id).and_then(|old| old.comment.clone());
-    catalog
-        .relations
-        .insert(id, Relation { id, schema, name, columns, kind, constraints: vec![], comment });
-    Ok(Edit::Changed { catalog, locked: vec![], notices, checks: vec![] })
+    catalog.relations.insert(
+        id,
+        Relation { id, schema, name, columns, kind, storage: None, constraints: vec![], comment },
+    );
+    Ok(Edit::Changed { catalog, locked: vec![], notices, rewrites: vec![], checks: vec![] })
 }
 
 /// Adds a materialized view.
@@ -80,9 +81,18 @@ pub(super) fn create_materialized(
     let id = RelationId(catalog.allocate());
     catalog.relations.insert(
         id,
-        Relation { id, schema, name, columns, kind, constraints: vec![], comment: None },
+        Relation {
+            id,
+            schema,
+            name,
+            columns,
+            kind,
+            storage: None,
+            constraints: vec![],
+            comment: None,
+        },
     );
-    Ok(Edit::Changed { catalog, locked: vec![], notices, checks: vec![] })
+    Ok(Edit::Changed { catalog, locked: vec![], notices, rewrites: vec![], checks: vec![] })
 }
 
 /// What we don't have is refused by name.

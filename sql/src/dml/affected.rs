@@ -163,12 +163,18 @@ impl<'a> Affected<'a> {
         Ok(places.filter(|row| seen.insert(keys.row(*row as usize).data())).collect())
     }
 
-    fn column(&self, name: &str) -> Expr {
+    /// The number of a row that [`Affected::numbered`] gives.
+    pub(super) fn number(&self) -> Expr {
+        self.column(ROW_NUMBER)
+    }
+
+    /// A column of the table.
+    pub(super) fn column(&self, name: &str) -> Expr {
         Expr::CompoundIdentifier(vec![self.qualifier.clone(), names::exact(name)])
     }
 
     /// The table with a number for each row.
-    fn numbered(&self) -> Result<TableFactor, Error> {
+    pub(super) fn numbered(&self) -> Result<TableFactor, Error> {
         let TableFactor::Table { name, .. } = self.table else {
             return Err(Error::internal("the written relation isn't a table"));
         };
@@ -205,7 +211,7 @@ fn plain_table(table: &TableWithJoins) -> Result<(&ObjectName, Option<&TableAlia
 }
 
 /// Values of the stored type: the planner may carry them in another.
-fn exactly(array: ArrayRef, stored: &DataType) -> Result<ArrayRef, Error> {
+pub(super) fn exactly(array: ArrayRef, stored: &DataType) -> Result<ArrayRef, Error> {
     if array.data_type() == stored { Ok(array) } else { cast(&array, stored).map_err(broken) }
 }
 

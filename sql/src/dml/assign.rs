@@ -14,7 +14,7 @@ use crate::{Column, Error, SqlState, Type};
 /// # Errors
 ///
 /// 42804 if PostgreSQL has no assignment cast from one type to the other; what the cast raises.
-pub(super) fn assign(
+pub(crate) fn assign(
     array: &ArrayRef,
     from: &Type,
     column: &Column,

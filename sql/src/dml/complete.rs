@@ -14,7 +14,7 @@ use super::returning::query;
 use crate::query::{Given, QueryContext};
 use crate::settings::Settings;
 use crate::write::{Target, check_violation};
-use crate::{Column, Constraint, ConstraintKind, Error, Frame, Generated, Type};
+use crate::{Column, Constraint, ConstraintKind, Error, Frame, Generated, SqlState, Type};
 
 /// Rows of values by place in the definition; a column without values has its default.
 ///
@@ -33,6 +33,28 @@ pub(crate) async fn complete(
     let batch = target.checked(values, rows)?;
     check(frame, settings, target, &batch).await?;
     Ok(batch)
+}
+
+/// The rows of a table that are written anew, as stored.
+pub(crate) async fn rewritten(
+    frame: &Arc<Frame>,
+    settings: &Settings,
+    target: &Target,
+    values: Vec<Option<ArrayRef>>,
+    rows: usize,
+) -> Result<RecordBatch, Error> {
+    let values = target.filled(values, rows)?;
+    let values = generated(frame, settings, target, values, rows).await?;
+    let relation = target.relation();
+    let mut columns = relation.columns.iter().zip(&values);
+    if let Some((column, _)) =
+        columns.find(|(column, array)| column.not_null && array.null_count() > 0)
+    {
+        let (column, table) = (&column.name, &relation.name);
+        let message = format!("column \"{column}\" of relation \"{table}\" contains null values");
+        return Err(Error::new(SqlState::NOT_NULL_VIOLATION, message));
+    }
+    target.checked(values, rows)
 }
 
 /// Computes the columns that are generated of others.

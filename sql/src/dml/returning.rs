@@ -56,7 +56,7 @@ pub(super) fn of_table(name: &Ident, target: &Target, rows: &RecordBatch) -> Res
     let columns = columns.iter().map(|column| (column.name.clone(), column.kind.clone()));
     let arrays = target.in_definition(rows);
     let name = names::fold(name);
-    Given::new(name, Some(target.id()), columns.collect(), arrays, rows.num_rows())
+    Given::new(name, Some(target.relation().id), columns.collect(), arrays, rows.num_rows())
 }
 
 /// The relations of FROM or USING, by the names that qualify their columns.

@@ -2,7 +2,9 @@
 //! transactions, and what only PostgreSQL has.
 
 mod cursor;
+mod maintenance;
 mod prepare;
+mod table_as;
 
 use std::sync::Arc;
 
@@ -12,6 +14,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 pub(crate) use cursor::Direction;
+pub(crate) use maintenance::Maintenance;
 pub(crate) use prepare::Discard;
 
 use super::{Source, Statement, Tree, parse_tokens};
@@ -63,6 +66,10 @@ pub(crate) enum Utility {
     Copy(CopyStatement),
     /// EXPLAIN.
     Explain(Explain),
+    /// VACUUM and its like.
+    Maintain(Maintenance),
+    /// CREATE TABLE AS that says WITH [NO] DATA.
+    CreateTableAs { create: Box<ast::CreateTable>, with_data: bool },
     /// REFRESH MATERIALIZED VIEW.
     Refresh { name: ast::ObjectName, with_data: bool },
 }
@@ -197,10 +204,15 @@ pub(super) fn parse(
         "savepoint" => Utility::Savepoint { action: SavepointAction::Set, name: cursor.name()? },
         "release" => cursor.savepoint(SavepointAction::Release)?,
         "refresh" => cursor.refresh()?,
+        "vacuum" => cursor.vacuum()?,
+        "analyze" | "analyse" => cursor.analyze()?,
+        "reindex" => cursor.reindex()?,
+        "cluster" => cursor.cluster()?,
+        "checkpoint" => Cursor::checkpoint(),
         "explain" => return cursor.explain().map(Some),
         "create" => match cursor.create_materialized_view()? {
             Some(create) => return Ok(Some(create)),
-            None => return Ok(None),
+            None => return cursor.create_table_as(),
         },
         _ => return Ok(None),
     };
@@ -492,22 +504,8 @@ impl Cursor<'_> {
         if !self.accept("materialized") {
             return Ok(None);
         }
-        let length = self.tokens.len();
-        let ends_with = |words: &[&str]| {
-            words.len() < length
-                && words.iter().rev().zip(self.tokens.iter().rev()).all(|(word, token)| {
-                    matches!(&token.token, Token::Word(found)
-                        if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
-                })
-        };
-        let (taken, with_data) = if ends_with(&["with", "no", "data"]) {
-            (3, false)
-        } else if ends_with(&["with", "data"]) {
-            (2, true)
-        } else {
-            (0, true)
-        };
-        let tokens = self.tokens[..length - taken].to_vec();
+        let (taken, with_data) = self.data_at_the_end().unwrap_or((0, true));
+        let tokens = self.tokens[..self.tokens.len() - taken].to_vec();
         match parse_tokens(self.source, tokens)? {
             ast::Statement::CreateView(create) => {
                 Ok(Some(Utility::CreateMaterializedView { create: Box::new(create), with_data }))

@@ -6,10 +6,12 @@
 
 use std::ops::ControlFlow;
 
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, Query, Visit, Visitor, WindowFrameUnits, WindowType,
 };
 
+use super::QueryContext;
 use crate::{Error, Relation, names};
 
 /// Functions whose value depends on the order of rows that may be equal in order.
@@ -24,6 +26,13 @@ const CHOOSING: &[&str] = &[
     "array_agg",
     "string_agg",
 ];
+
+impl QueryContext {
+    /// Plans the query that a view stores, as it is.
+    pub(crate) fn plan_query_of(&self, view: &Relation, text: &str) -> Result<LogicalPlan, Error> {
+        self.plan_view(view, text)
+    }
+}
 
 /// Refuses a view that a query may answer otherwise than the engine.
 pub(super) fn check(view: &Relation, query: &Query) -> Result<(), Error> {

@@ -59,7 +59,8 @@ impl FrameProvider<'_> {
             return Ok(Arc::new(ViewTable::new(plan, None)));
         }
         if let RelationKind::MaterializedView { query, .. } = &relation.kind
-            && self.context.frame.overlay().touches(&self.context.catalog, relation.id)
+            && self.context.purpose == Purpose::Run
+            && self.context.frame.is_changed(relation.id)
         {
             let plan = self.context.plan_changed_view(relation, query)?;
             return Ok(Arc::new(ViewTable::new(plan, None)));

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
-    Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, SelectItem, SetExpr,
-    TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value, visit_expressions,
+    Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, TableAlias,
+    TableAliasColumnDef, TableFactor, TableWithJoins, visit_expressions,
 };
 
 use super::expressions::Place;
@@ -143,12 +143,6 @@ impl Resolver<'_> {
                 Ok(source.into_item())
             }
             TableFactor::Table { sample: Some(_), .. } => Err(Error::unsupported("TABLESAMPLE")),
-            TableFactor::Table { name, with_ordinality: true, alias, .. }
-                if names::function(name) == "pg_partition_ancestors" =>
-            {
-                *factor = no_ancestors(alias.take());
-                self.factor(factor, before, beside)
-            }
             TableFactor::Table { with_ordinality: true, .. }
             | TableFactor::Function { with_ordinality: true, .. }
             | TableFactor::UNNEST { with_ordinality: true, .. } => {
@@ -527,20 +521,6 @@ fn one<'a>(item: &'a Item, name: &str, side: &str) -> Result<&'a Visible, Error>
             Err(Error::new(SqlState::UNDEFINED_COLUMN, message))
         }
     }
-}
-
-/// What `pg_partition_ancestors` returns, of which psql asks where a trigger comes from: nothing is
-/// partitioned, so there are none.
-fn no_ancestors(alias: Option<TableAlias>) -> TableFactor {
-    let mut subquery = super::select_all();
-    if let SetExpr::Select(select) = subquery.body.as_mut() {
-        let number = Expr::value(Value::Number("0".to_owned(), false));
-        select.from = vec![];
-        select.projection =
-            vec![SelectItem::UnnamedExpr(number.clone()), SelectItem::UnnamedExpr(number)];
-        select.selection = Some(Expr::value(Value::Boolean(false)));
-    }
-    TableFactor::Derived { lateral: false, subquery: Box::new(subquery), alias, sample: None }
 }
 
 fn single_name(name: &ObjectName) -> Result<String, Error> {

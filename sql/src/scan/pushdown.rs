@@ -187,6 +187,7 @@ mod tests {
             ],
             kind: RelationKind::Table { key: vec![2, 1] },
             constraints: vec![],
+            storage: None,
             comment: None,
         }
     }

@@ -42,6 +42,7 @@ impl Session {
                 ast::Statement::Insert(_)
                 | ast::Statement::Update(_)
                 | ast::Statement::Delete(_)
+                | ast::Statement::Merge(_)
                 | ast::Statement::Truncate(_) => true,
                 _ => false,
             },

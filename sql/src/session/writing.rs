@@ -7,7 +7,7 @@ use super::answer::{OutputColumn, Parameter, Prepared, Response, Rows};
 use super::transaction::Transaction as Block;
 use super::{Session, same_types};
 use crate::copy::{CopyIn, CopyStatement, Used};
-use crate::dml::{Arguments, Statement, Truncate, restart_identity};
+use crate::dml::{Arguments, Statement, Truncate, cascading, restart_identity};
 use crate::write::{Returned, Transaction, autocommit};
 use crate::{Error, SqlState, Type};
 
@@ -71,7 +71,10 @@ impl Session {
             statement.tag(outcome.rows)
         } else if let ast::Statement::Truncate(truncate) = tree {
             self.transaction.admit_write("TRUNCATE TABLE", &self.settings)?;
-            let tables = Truncate::all(&self.settings, truncate)?;
+            let frame = self.frame().await?;
+            let (truncate, notices) = cascading(&frame, &self.settings, truncate)?;
+            drop(frame);
+            let tables = Truncate::all(&self.settings, &truncate)?;
             let lock_timeout = self.settings.lock_timeout();
             if let Block::Open(block) = &mut self.transaction {
                 let transaction = block.writes()?;
@@ -87,7 +90,8 @@ impl Session {
                 transaction.commit(&self.progress).await?;
             }
             let frame = self.frame().await?;
-            restart_identity(&frame, &self.settings, truncate)?;
+            restart_identity(&frame, &self.settings, &truncate)?;
+            self.notices.extend(notices);
             "TRUNCATE TABLE".to_owned()
         } else {
             return Ok(None);

@@ -8,6 +8,7 @@ mod relations;
 mod sequences;
 mod types;
 
+pub(crate) use dependencies::read_by;
 pub(super) use keys::{all as all_constraints, constraint_definition, constraint_of, index_of};
 pub(super) use procedures::{procedure_name, procedure_oid};
 pub(super) use relations::{relation_name, relation_oid, shown_default};

@@ -252,8 +252,8 @@ impl StatusTable {
                 continue;
             }
             let shards: Vec<&&RelationStatistics> =
-                kept.iter().filter(|kept| kept.relation == view.id).collect();
-            let error = self.error(view.id).await?;
+                kept.iter().filter(|kept| kept.relation == view.stored_id()).collect();
+            let error = self.error(view.stored_id()).await?;
             rows.push(vec![
                 view.schema.as_str().into(),
                 view.name.as_str().into(),

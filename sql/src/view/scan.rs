@@ -25,7 +25,8 @@ impl Compiler<'_> {
         let relation = table.relation();
         let schema = relation.stored_schema();
         let stored = relation.stored_order();
-        let input = Arc::new(Plan::Relation { id: relation.id, schema: Arc::clone(&schema) });
+        let input =
+            Arc::new(Plan::Relation { id: relation.stored_id(), schema: Arc::clone(&schema) });
         let defined = |place: usize| {
             let at = stored.iter().position(|p| *p == place).expect("every column is stored");
             let column = &relation.columns[place];

@@ -39,7 +39,7 @@ pub(crate) async fn existing_keys(
         for start in (0..batch.num_rows()).step_by(KEYS_PER_SCAN) {
             let rows = KEYS_PER_SCAN.min(batch.num_rows() - start);
             let keys = batch.slice(start, rows);
-            let scans = frame.database().shards().map(|shard| {
+            let scans = shards(frame, target).map(|shard| {
                 let request = ScanRequest {
                     keys: Some(keys.clone()),
                     limit: None,
@@ -62,7 +62,7 @@ pub(crate) async fn existing_keys(
 /// All rows of the frame and what lies over it.
 pub(crate) async fn all_rows(frame: &Arc<Frame>, target: &Target) -> Result<RecordBatch, Error> {
     let columns = target.schema().fields().len();
-    let scans = frame.database().shards().map(|shard| {
+    let scans = shards(frame, target).map(|shard| {
         let request =
             ScanRequest { projection: (0..columns).collect(), ..request(frame, target, shard) };
         scan(frame, shard, request)
@@ -102,7 +102,7 @@ pub(crate) async fn rows_with(
         .transpose()
         .map_err(|error| Error::internal(error.to_string()))?;
     let width = target.schema().fields().len();
-    let scans = frame.database().shards().map(|shard| {
+    let scans = shards(frame, target).map(|shard| {
         let projection = (0..width).collect();
         let keys = keys.clone();
         scan(frame, shard, ScanRequest { projection, keys, ..request(frame, target, shard) })
@@ -126,12 +126,18 @@ pub(crate) async fn rows_with(
 }
 
 async fn is_empty(frame: &Arc<Frame>, target: &Target) -> Result<bool, Error> {
-    let scans = frame.database().shards().map(|shard| {
+    let scans = shards(frame, target).map(|shard| {
         let request = ScanRequest { keys: None, limit: Some(1), ..request(frame, target, shard) };
         scan(frame, shard, request)
     });
     let batches = try_join_all(scans).await?;
     Ok(batches.iter().flatten().all(|batch| batch.num_rows() == 0))
+}
+
+/// The shards that have rows of the table: none of one that the transaction itself has made.
+fn shards(frame: &Frame, target: &Target) -> impl Iterator<Item = Shard> + use<> {
+    let is_stored = frame.stores(target.id());
+    frame.database().shards().filter(move |_| is_stored)
 }
 
 fn request(frame: &Frame, target: &Target, shard: Shard) -> ScanRequest {

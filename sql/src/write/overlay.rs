@@ -1,7 +1,7 @@
 //! What a transaction has changed and nobody else sees yet: it lies over the frames that the
 //! transaction reads, and is staged when it commits.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
@@ -12,13 +12,15 @@ use stillframe_protocol::{Changes, RelationId};
 
 use super::changes::between_keys;
 use super::staging::{Cuts, ExactChanges};
-use super::{KeyEncoder, Target};
-use crate::{Catalog, Error, RelationKind};
+use super::{Draft, KeyEncoder, Target};
+use crate::{Catalog, Error};
 
 /// The changes of a transaction, by table. Cheap to clone; a clone stays as it is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overlay {
+    /// By the numbers under which the engine has tables.
     tables: Arc<BTreeMap<RelationId, Arc<TableChanges>>>,
+    draft: Option<Draft>,
 }
 
 /// The changes of one table.
@@ -57,25 +59,35 @@ impl Overlay {
         self.tables.get(&relation)
     }
 
-    /// Whether a relation's rows may be others than the frame's.
-    pub(crate) fn touches(&self, catalog: &Catalog, relation: RelationId) -> bool {
-        if self.tables.is_empty() {
-            return false;
+    /// The catalog as the transaction has it, if it has begun to change it.
+    pub(crate) fn draft(&self) -> Option<&Draft> {
+        self.draft.as_ref()
+    }
+
+    /// The same over another catalog.
+    pub(super) fn drafting(&self, draft: Draft) -> Self {
+        Self { tables: Arc::clone(&self.tables), draft: Some(draft) }
+    }
+
+    /// Changes the catalog.
+    pub(crate) fn define(&mut self, catalog: Catalog) {
+        if let Some(draft) = &mut self.draft {
+            draft.catalog = Arc::new(catalog);
+            draft.is_changed = true;
         }
-        let mut seen = BTreeSet::new();
-        let mut open = vec![relation];
-        while let Some(id) = open.pop() {
-            if self.tables.contains_key(&id) {
-                return true;
-            }
-            match catalog.relations.get(&id).map(|relation| &relation.kind) {
-                Some(
-                    RelationKind::View { reads, .. } | RelationKind::MaterializedView { reads, .. },
-                ) => open.extend(reads.iter().filter(|id| seen.insert(**id))),
-                Some(RelationKind::Table { .. }) | None => {}
-            }
-        }
-        false
+    }
+
+    /// Whether the catalog is still that of another overlay.
+    pub(crate) fn has_catalog_of(&self, other: &Self) -> bool {
+        let catalog =
+            |overlay: &Self| overlay.draft.as_ref().map(|draft| Arc::as_ptr(&draft.catalog));
+        let changed = self.draft.as_ref().is_some_and(|draft| draft.is_changed);
+        !changed || catalog(self) == catalog(other)
+    }
+
+    /// Whether nothing is changed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.draft.is_none()
     }
 
     /// Adds what a statement changes of a table.
@@ -94,7 +106,13 @@ impl Overlay {
 
     /// All changes, for staging.
     pub(super) fn exact(&self) -> Result<Vec<ExactChanges>, Error> {
-        let tables = self.tables.values().map(|table| table.exact());
+        // What was written to a table that the transaction has removed or written anew since is gone.
+        let stays = |id: &RelationId| {
+            let catalog = self.draft.as_ref().map(|draft| &draft.catalog);
+            catalog.is_none_or(|catalog| catalog.stores(*id))
+        };
+        let tables = self.tables.iter().filter(|(id, _)| stays(id));
+        let tables = tables.map(|(_, table)| table.exact());
         Ok(tables.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect())
     }
 }

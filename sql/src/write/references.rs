@@ -165,7 +165,7 @@ impl References {
 
     fn of_parent(target: &Target) -> Result<Vec<Reference>, Error> {
         let catalog = target.catalog();
-        let children = catalog.children(target.id());
+        let children = catalog.children(target.relation().id);
         let found =
             children.map(|(child, constraint)| Reference::new(catalog, child, constraint.oid));
         Ok(found.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())

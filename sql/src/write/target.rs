@@ -18,6 +18,7 @@ use crate::{Catalog, Column, Error, Relation, RelationKind, SqlState};
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     catalog: Arc<Catalog>,
+    oid: RelationId,
     id: RelationId,
     schema: SchemaRef,
     /// By place as stored, the place in the definition.
@@ -36,7 +37,8 @@ impl Target {
         let RelationKind::Table { key } = &relation.kind else { return None };
         Some(Self {
             catalog: Arc::clone(catalog),
-            id: relation.id,
+            oid: relation.id,
+            id: relation.stored_id(),
             schema: relation.stored_schema(),
             order: relation.stored_order(),
             key_columns: key.len(),
@@ -65,7 +67,7 @@ impl Target {
         self.defaults.contains_key(&place) || self.later.contains(&place)
     }
 
-    /// Its number.
+    /// The number under which the engine has its rows.
     pub(crate) fn id(&self) -> RelationId {
         self.id
     }
@@ -83,7 +85,7 @@ impl Target {
 
     /// Its entry in the catalog.
     pub(crate) fn relation(&self) -> &Relation {
-        &self.catalog.relations[&self.id]
+        &self.catalog.relations[&self.oid]
     }
 
     /// Its columns as stored.

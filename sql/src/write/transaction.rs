@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use futures::future::{join, try_join_all};
 use stillframe_protocol::{
-    CoordinatorError, Entry, Epoch, FrameId, HostError, HostId, Reservation, Staging, Step,
+    Change, CoordinatorError, Entry, Epoch, FrameId, HostError, HostId, Reservation, Staging, Step,
     TransactionId,
 };
 use uuid::Uuid;
 
 use super::references::{self, Enforced};
 use super::staging::{ExactChanges, Turn};
-use super::{Overlay, Returned, Target, Write};
+use super::{Draft, Overlay, Returned, Target, Write};
 use crate::{Database, Error, Frame, Progress, SqlState};
 
 /// How long to wait before asking again for a step that isn't common yet.
@@ -90,6 +90,11 @@ impl Transaction {
     /// Forgets what was changed after a savepoint. What was reserved stays so.
     pub(crate) fn restore(&mut self, overlay: Overlay) {
         self.overlay = overlay;
+    }
+
+    /// The cluster that it is part of.
+    pub(super) fn database(&self) -> &Arc<Database> {
+        &self.database
     }
 
     /// Whether anybody else may know of it.
@@ -229,12 +234,20 @@ impl Transaction {
             return Err(Error::internal("a transaction writes that has seen no frame"));
         };
         let mut shares: BTreeMap<HostId, Vec<Staging>> = BTreeMap::new();
+        let draft = self.overlay.draft().map(|draft| draft.catalog.program().tables);
         for slice in changes.iter().flat_map(ExactChanges::slices) {
+            let tables = draft.iter().flatten().filter(|table| table.id == slice.relation);
+            let tables = tables.cloned().collect();
             let host = self.turn.take();
             // Counted before it is sent: who doesn't learn its fate unstages it too.
             let next = self.staged.entry(host).or_default();
-            let staging =
-                Staging { epoch, transaction: self.id, sequence: *next, changes: vec![slice] };
+            let staging = Staging {
+                epoch,
+                transaction: self.id,
+                sequence: *next,
+                changes: vec![slice],
+                tables,
+            };
             *next += 1;
             shares.entry(host).or_default().push(staging);
         }
@@ -251,13 +264,22 @@ impl Transaction {
 
     /// Makes what was changed part of the next step; returns that step once it is common, and none
     /// if there is nothing to change.
-    pub(crate) async fn commit(mut self, progress: &Progress) -> Result<Option<Step>, Error> {
+    pub(crate) async fn commit(self, progress: &Progress) -> Result<Option<Step>, Error> {
+        match self.commit_if_newest(progress).await? {
+            Ended::Committed(step) => Ok(step),
+            Ended::Outdated => Err(changed_meanwhile()),
+        }
+    }
+
+    /// The same for one that begins again if somebody else has changed the catalog first.
+    pub(crate) async fn commit_if_newest(mut self, progress: &Progress) -> Result<Ended, Error> {
         let changes = self.overlay.exact()?;
         if !changes.is_empty() {
             self.stage(&changes).await?;
         }
-        if self.staged.is_empty() {
-            return Ok(None);
+        let draft = self.overlay.draft().filter(|draft| draft.is_changed).cloned();
+        if self.staged.is_empty() && draft.is_none() {
+            return Ok(Ended::Committed(None));
         }
         let Some(epoch) = self.epoch else {
             return Err(Error::internal("a transaction commits that has seen no frame"));
@@ -267,9 +289,20 @@ impl Transaction {
         let coordinator = Arc::clone(&self.database.coordinator);
         let (id, hosts) = (self.id, self.staged.keys().copied().collect::<BTreeSet<_>>());
         // In a task of its own: who stops waiting doesn't stop it halfway.
-        let commit = tokio::spawn(async move { coordinator.commit(id, epoch, hosts).await });
+        let commit = tokio::spawn(async move {
+            let Some(Draft { base, catalog, .. }) = draft else {
+                return coordinator.commit(id, epoch, hosts).await;
+            };
+            let (bytes, program) = (catalog.encode(), catalog.program());
+            let change = Change { transaction: id, base, bytes, program, staged_on: hosts };
+            coordinator.change(change).await
+        });
         match commit.await {
-            Ok(Ok(committed)) => Ok(Some(committed.step)),
+            Ok(Ok(committed)) => Ok(Ended::Committed(Some(committed.step))),
+            Ok(Err(CoordinatorError::CatalogChanged)) => {
+                self.phase = Phase::Open;
+                Ok(Ended::Outdated)
+            }
             Ok(Err(error)) => {
                 // Only this says that it has no effect and never will.
                 if error == CoordinatorError::UnknownTransaction {
@@ -283,6 +316,15 @@ impl Transaction {
             }
         }
     }
+}
+
+/// How a commit has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It is part of a step, or of none if it has changed nothing.
+    Committed(Option<Step>),
+    /// It has no effect: somebody else has changed the catalog that it was made from.
+    Outdated,
 }
 
 /// What a statement has come to.

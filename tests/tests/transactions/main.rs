@@ -1,5 +1,6 @@
 //! Transactions that meet: who waits, who is refused, and what a client leaves that goes away.
 
+mod pgbench;
 mod rules;
 
 use std::process::ExitCode;
@@ -35,6 +36,9 @@ fn main() -> ExitCode {
                 "counters_lose_nothing_and_children_keep_their_parents",
                 rules::counters_lose_nothing_and_children_keep_their_parents,
             ),
+            ("pgbench_makes_its_tables", pgbench::pgbench_makes_its_tables),
+            ("pgbench_adds_up", pgbench::pgbench_adds_up),
+            ("a_hot_row_and_a_long_update_get_on", pgbench::a_hot_row_and_a_long_update_get_on),
         ],
     )
 }

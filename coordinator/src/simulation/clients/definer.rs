@@ -90,6 +90,7 @@ async fn change(
             base: head.version,
             bytes: definitions.bytes(),
             program: definitions.program(),
+            staged_on: BTreeSet::new(),
         };
         match session.ask(Request::Change(change)).await {
             Ok(Reply::Committed(Committed { step })) => {

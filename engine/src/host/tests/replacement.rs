@@ -3,10 +3,13 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use stillframe_protocol::{Action, Filling, HostError, Program, RelationId, Step, Table};
+use stillframe_protocol::{
+    Action, Filling, Host, HostError, Program, RelationId, ScanRequest, Staging, Step, Table,
+};
 
-use super::views::{TOTALS, program, totals};
+use super::views::{TOTALS, program, totals, view};
 use super::world::*;
+use crate::cluster::EPOCH;
 
 fn extra_table(number: u32) -> Table {
     Table { id: RelationId(100 + number), schema: log_schema(), key_columns: 0 }
@@ -41,6 +44,41 @@ async fn tables_keep_their_rows_while_others_come_and_go() {
         assert!(matches!(gone, Err(HostError::UnknownRelation(_))));
         cluster.write(vec![new_accounts(200, 201)]).await.unwrap();
         assert_eq!(contents(&cluster, ACCOUNTS, Step(5)).await.len(), 100);
+        cluster.shut_down().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_staged_enters_with_the_circuit_that_knows_its_tables() {
+    for (hosts, workers) in [(1, 1), (1, 2), (2, 2)] {
+        let mut cluster = cluster(hosts, workers).await;
+        cluster.write(vec![accounts(&[(1, "a", 5, 1), (2, "b", 7, 1)])]).await.unwrap();
+        // A new table with a row, a view, and a change of a table that stays: in one step.
+        let transaction = cluster.transaction();
+        let mut row = log(&[(7, "new", 1)]);
+        row.relation = RelationId(101);
+        let changes = vec![row, accounts(&[(2, "b", 7, -1), (3, "a", 4, 1)])];
+        let tables = vec![extra_table(1)];
+        let staging = Staging { epoch: EPOCH, transaction, sequence: 0, changes, tables };
+        cluster.hosts()[0].stage(staging).await.unwrap();
+        let mut next = program(&[totals(TOTALS, 0)]);
+        next.tables.push(extra_table(1));
+        let step = cluster.replace_with(next.clone(), vec![transaction]).await.unwrap();
+        assert_eq!(step, Step(3));
+        // The step between is what was before.
+        let unknown =
+            cluster.scan(&ScanRequest { step: Step(2), ..cluster.request(TOTALS, 3) }).await;
+        assert!(matches!(unknown, Err(HostError::UnknownRelation(_))));
+        assert_eq!(contents(&cluster, ACCOUNTS, Step(2)).await, ["1 a 5", "2 b 7"]);
+        assert_eq!(contents(&cluster, RelationId(101), step).await, ["7 new"]);
+        assert_eq!(contents(&cluster, ACCOUNTS, step).await, ["1 a 5", "3 a 4"]);
+        let before = view(&cluster, TOTALS, 3).await;
+        assert_eq!(before.len(), 1);
+        // The same again, by a circuit that has everything from a checkpoint.
+        cluster.replace(next).await.unwrap();
+        assert_eq!(view(&cluster, TOTALS, 3).await, before);
+        cluster.write(vec![accounts(&[(1, "a", 5, -1), (1, "a", 6, 1)])]).await.unwrap();
+        assert_ne!(view(&cluster, TOTALS, 3).await, before);
         cluster.shut_down().await;
     }
 }

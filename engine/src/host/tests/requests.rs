@@ -25,6 +25,7 @@ async fn a_command_that_comes_again_is_reported_again() {
         transaction: TransactionId(9),
         sequence: 0,
         changes: vec![log(&[(1, "once", 1)])],
+        tables: vec![],
     };
     host.stage(staging.clone()).await.unwrap();
     host.stage(staging.clone()).await.unwrap();
@@ -111,7 +112,13 @@ async fn wrong_changes_are_refused_when_they_are_staged() {
     let cluster = cluster(1, 1).await;
     let host = &cluster.hosts()[0];
     let stage = |changes| {
-        host.stage(Staging { epoch: EPOCH, transaction: TransactionId(1), sequence: 0, changes })
+        host.stage(Staging {
+            epoch: EPOCH,
+            transaction: TransactionId(1),
+            sequence: 0,
+            changes,
+            tables: vec![],
+        })
     };
     let mut wrong_columns = log(&[(1, "a", 1)]);
     wrong_columns.relation = ACCOUNTS;
@@ -132,7 +139,9 @@ async fn what_is_unstaged_does_not_enter() {
     let transaction = TransactionId(1);
     for host in cluster.hosts() {
         let changes = vec![log(&[(1, "a", 1)])];
-        host.stage(Staging { epoch: EPOCH, transaction, sequence: 0, changes }).await.unwrap();
+        host.stage(Staging { epoch: EPOCH, transaction, sequence: 0, changes, tables: vec![] })
+            .await
+            .unwrap();
     }
     cluster.hosts()[0].unstage(EPOCH, transaction).await.unwrap();
     cluster.advance(vec![transaction]).await.unwrap();
@@ -148,7 +157,9 @@ async fn a_host_that_has_failed_says_so_at_once() {
     for number in [1, 2] {
         let changes = vec![accounts(&[(1, "ann", number, 1)])];
         let transaction = TransactionId(number as u128);
-        host.stage(Staging { epoch: EPOCH, transaction, sequence: 0, changes }).await.unwrap();
+        host.stage(Staging { epoch: EPOCH, transaction, sequence: 0, changes, tables: vec![] })
+            .await
+            .unwrap();
     }
     let failed = cluster.advance(vec![TransactionId(1), TransactionId(2)]).await;
     let Err(HostError::Failed(reason)) = failed else { panic!("{failed:?}") };

@@ -272,7 +272,13 @@ async fn when_one_host_breaks_no_host_waits_for_ever() {
     // The row is on one host; only its worker breaks.
     let transaction = cluster.transaction();
     let changes = vec![accounts(&[(1, "ann", 1, 1)])];
-    let staging = stillframe_protocol::Staging { epoch: EPOCH, transaction, sequence: 0, changes };
+    let staging = stillframe_protocol::Staging {
+        epoch: EPOCH,
+        transaction,
+        sequence: 0,
+        changes,
+        tables: vec![],
+    };
     cluster.hosts()[0].stage(staging).await.unwrap();
     let step = cluster.step().next();
     let transactions = vec![transaction];

@@ -7,7 +7,7 @@ use arrow::array::new_empty_array;
 use datafusion::sql::sqlparser::ast::{Expr, visit_expressions};
 
 use crate::query::{Given, QueryContext};
-use crate::{Column, Error, Relation, SqlState, Type, dml, names};
+use crate::{Column, Error, Relation, SqlState, Type, dml, names, parser};
 
 /// The text of a CHECK, and the places of the columns that it names, ascending.
 pub(super) fn text(
@@ -16,7 +16,7 @@ pub(super) fn text(
     expr: &Expr,
 ) -> Result<(String, Vec<usize>), Error> {
     refuse(context, expr, "check constraint", "check constraints")?;
-    let kind = kind(context, relation, expr)?;
+    let kind = kind_of(context, relation, expr)?;
     if !matches!(kind, Type::Boolean | Type::Unknown) {
         let message = format!("argument of CHECK must be type boolean, not type {kind}");
         return Err(Error::new(SqlState::DATATYPE_MISMATCH, message));
@@ -53,7 +53,7 @@ pub(in crate::ddl) fn generated(
         let message = "generation expression is not immutable";
         return Err(Error::new(SqlState::INVALID_OBJECT_DEFINITION, message));
     }
-    let kind = kind(context, relation, expr)?;
+    let kind = kind_of(context, relation, expr)?;
     dml::check_assignable(&kind, column, "default expression")?;
     Ok(expr.to_string())
 }
@@ -79,8 +79,27 @@ fn used(relation: &Relation, expr: &Expr) -> Vec<usize> {
     used.into_iter().collect()
 }
 
+/// The columns that an expression of a constraint names.
+pub(in crate::ddl) fn columns_of(relation: &Relation, expression: &str) -> Vec<usize> {
+    let statement =
+        parser::parse(&format!("SELECT {expression}")).ok().and_then(|mut all| all.pop());
+    let Some(parser::Statement { tree: parser::Tree::Sql(tree), .. }) = statement else {
+        return vec![];
+    };
+    let mut found = BTreeSet::new();
+    let _ = visit_expressions(tree.as_ref(), |expr| {
+        found.extend(used(relation, expr));
+        ControlFlow::<()>::Continue(())
+    });
+    found.into_iter().collect()
+}
+
 /// The type of an expression over a table's rows.
-fn kind(context: &QueryContext, relation: &Relation, expr: &Expr) -> Result<Type, Error> {
+pub(in crate::ddl) fn kind_of(
+    context: &QueryContext,
+    relation: &Relation,
+    expr: &Expr,
+) -> Result<Type, Error> {
     let columns = relation.columns.iter();
     let columns: Vec<_> =
         columns.map(|column| (column.name.clone(), column.kind.clone())).collect();

@@ -37,7 +37,7 @@ pub(super) fn rows(catalog: &Catalog) -> Vec<Vec<Cell>> {
 }
 
 /// What a view reads: relations with the numbers of their columns, 0 for one of which it names none.
-fn read_by(catalog: &Catalog, view: &Relation) -> BTreeSet<(RelationId, u32)> {
+pub(crate) fn read_by(catalog: &Catalog, view: &Relation) -> BTreeSet<(RelationId, u32)> {
     let mut names = Names { catalog, aliases: BTreeMap::new(), columns: vec![] };
     if let RelationKind::View { query, .. } | RelationKind::MaterializedView { query, .. } =
         &view.kind
