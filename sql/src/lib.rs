@@ -49,7 +49,7 @@ pub use functions::functions;
 pub use parser::Statement;
 pub use progress::{Committing, Progress};
 pub use session::{
-    Notice, OutputColumn, Parameter, Prepared, Response, Rows, Session, TransactionStatus,
+    Notice, OutputColumn, Parameter, Prepared, Request, Response, Rows, Session, TransactionStatus,
 };
 pub use settings::SERVER_VERSION;
 pub use text::{DateOrder, Excess, TextColumn, TextDecoder, TextFormat, TimeZone};

@@ -19,7 +19,9 @@ use std::time::Duration;
 
 use datafusion::sql::sqlparser::ast;
 
-pub use answer::{Notice, OutputColumn, Parameter, Prepared, Response, Rows, TransactionStatus};
+pub use answer::{
+    Notice, OutputColumn, Parameter, Prepared, Request, Response, Rows, TransactionStatus,
+};
 use cursor::Cursors;
 use prepared::Kept;
 use transaction::Transaction;
@@ -39,6 +41,7 @@ pub struct Session {
     transaction: Transaction,
     /// Whether statements are part of a request that ends them together.
     is_in_request: bool,
+    request: Request,
     kept: Kept,
     cursors: Cursors,
     notices: Vec<Notice>,
@@ -53,6 +56,7 @@ impl Session {
             settings: Settings::new(user),
             transaction: Transaction::Idle,
             is_in_request: false,
+            request: Request::default(),
             kept: Kept::default(),
             cursors: Cursors::default(),
             notices: vec![],
@@ -212,16 +216,13 @@ impl Session {
             ast::Statement::Query(query) if !is_write(query) => {
                 self.query(query, prepared, parameters).await
             }
-            ast::Statement::CreateTable(_)
-            | ast::Statement::CreateView(_)
-            | ast::Statement::CreateSchema { .. }
-            | ast::Statement::Comment { .. }
-            | ast::Statement::AlterTable(_)
-            | ast::Statement::CreateIndex(_)
-            | ast::Statement::CreateSequence { .. }
-            | ast::Statement::Drop { .. } => {
+            tree if defines(tree) => {
                 let tag = self.define(&command(tree), Definition::Statement(tree)).await?;
                 Ok(Response::Complete { tag })
+            }
+            ast::Statement::Lock(lock) => {
+                self.lock_tables(lock).await?;
+                Ok(Response::Complete { tag: "LOCK TABLE".to_owned() })
             }
             other => match self.write(tree, prepared, parameters).await? {
                 Some(response) => Ok(response),
@@ -460,6 +461,21 @@ impl Session {
     fn warn(&mut self, state: SqlState, message: &str) {
         self.notices.push(Notice::warning(Error::new(state, message)));
     }
+}
+
+/// Whether a statement changes the catalog.
+fn defines(tree: &ast::Statement) -> bool {
+    matches!(
+        tree,
+        ast::Statement::CreateTable(_)
+            | ast::Statement::CreateView(_)
+            | ast::Statement::CreateSchema { .. }
+            | ast::Statement::Comment { .. }
+            | ast::Statement::AlterTable(_)
+            | ast::Statement::CreateIndex(_)
+            | ast::Statement::CreateSequence { .. }
+            | ast::Statement::Drop { .. }
+    )
 }
 
 /// Whether a query is a WITH before a statement that writes.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stillframe_sql::{
-    CopyIn, CopyOut, Error, Notice, OutputColumn, Parameter, Prepared, Progress, Response, Rows,
-    Session, Statement, TextFormat, TransactionStatus, Type,
+    CopyIn, CopyOut, Error, Notice, OutputColumn, Parameter, Prepared, Progress, Request, Response,
+    Rows, Session, Statement, TextFormat, TransactionStatus, Type,
 };
 
 /// A session, as the wire sees it. Contracts are those of [`Session`].
@@ -55,7 +55,7 @@ pub(crate) trait Backend: Send + 'static {
 
     fn fail(&mut self);
 
-    fn begin_request(&mut self);
+    fn begin_request(&mut self, request: Request);
 
     fn finish_request(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
 
@@ -157,8 +157,8 @@ impl Backend for Session {
         Self::fail(self);
     }
 
-    fn begin_request(&mut self) {
-        Self::begin_request(self);
+    fn begin_request(&mut self, request: Request) {
+        Self::begin_request(self, request);
     }
 
     async fn finish_request(&mut self) -> Result<(), Error> {

@@ -11,7 +11,7 @@ use pgwire::messages::extendedquery::{
     BindComplete, CloseComplete, ParseComplete, PortalSuspended,
 };
 use pgwire::messages::response::EmptyQueryResponse;
-use stillframe_sql::{Error, Parameter, SqlState, TransactionStatus, Type};
+use stillframe_sql::{Error, Parameter, Request, SqlState, TransactionStatus, Type};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
@@ -296,7 +296,7 @@ where
             return Ok(None);
         };
         let before = self.session.status();
-        self.session.begin_request();
+        self.session.begin_request(Request::Pipeline);
         let answer = self.session.execute(prepared, parameters);
         match self.incoming.attend(deadline, answer).await?? {
             Answer::Rows(rows) => {

@@ -8,7 +8,7 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
 use stillframe_protocol::Step;
-use stillframe_sql::{Error, Rows, TextFormat};
+use stillframe_sql::{Error, Request, Rows, TextFormat};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
@@ -43,7 +43,7 @@ where
             self.outgoing.put(&EmptyQueryResponse::new())?;
         }
         if statements.len() > 1 {
-            self.session.begin_request();
+            self.session.begin_request(Request::Query);
         }
         let last = statements.len().saturating_sub(1);
         for (place, statement) in statements.into_iter().enumerate() {

@@ -135,6 +135,16 @@ impl Notice {
     }
 }
 
+/// What statements come in together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Request {
+    /// A query of several statements.
+    Query,
+    /// Messages up to a Sync, which may be one statement's.
+    #[default]
+    Pipeline,
+}
+
 /// Where a session stands, as ReadyForQuery tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionStatus {

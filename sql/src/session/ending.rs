@@ -4,6 +4,7 @@
 use datafusion::sql::sqlparser::ast;
 
 use super::Session;
+use super::answer::Request;
 use super::transaction::{Block, Transaction};
 use crate::parser::{TransactionModes, Tree, Utility};
 use crate::{Error, SqlState};
@@ -11,8 +12,9 @@ use crate::{Error, SqlState};
 impl Session {
     /// Lets the statements up to [`Session::finish_request`] be one transaction, but where BEGIN and
     /// COMMIT among them say otherwise.
-    pub fn begin_request(&mut self) {
+    pub fn begin_request(&mut self, request: Request) {
         self.is_in_request = true;
+        self.request = request;
     }
 
     /// Ends the transaction that statements since [`Session::begin_request`] were in, if they are
@@ -43,8 +45,10 @@ impl Session {
                 | ast::Statement::Update(_)
                 | ast::Statement::Delete(_)
                 | ast::Statement::Merge(_)
-                | ast::Statement::Truncate(_) => true,
-                _ => false,
+                | ast::Statement::Truncate(_)
+                | ast::Statement::Lock(_) => true,
+                // Alone it shares a replacement of the circuit with others that wait.
+                tree => self.request == Request::Query && super::defines(tree),
             },
             Tree::Utility(
                 Utility::Set { .. }
@@ -54,6 +58,9 @@ impl Session {
                 | Utility::Declare { .. }
                 | Utility::Copy(_),
             ) => true,
+            Tree::Utility(
+                Utility::CreateMaterializedView { .. } | Utility::CreateTableAs { .. },
+            ) => self.request == Request::Query,
             Tree::Utility(_) => false,
         };
         if needs_block {

@@ -94,11 +94,15 @@ pub(crate) async fn rows_with(
     if wanted.is_empty() {
         return Ok(RecordBatch::new_empty(Arc::clone(target.schema())));
     }
-    let is_key = columns.len() <= target.key_columns()
-        && columns.iter().enumerate().all(|(place, column)| place == *column);
+    // The leading columns of the primary key among them, in its order.
+    let place = |column: usize| columns.iter().position(|found| *found == column);
+    let prefix: Vec<usize> = (0..target.key_columns()).map_while(place).collect();
     let few = values.num_rows() <= KEYS_PER_SCAN;
-    let keys = (is_key && few)
-        .then(|| RecordBatch::try_new(target.keys_schema(columns.len()), values.columns().to_vec()))
+    let keys = (!prefix.is_empty() && few)
+        .then(|| {
+            let columns = prefix.iter().map(|place| Arc::clone(values.column(*place))).collect();
+            RecordBatch::try_new(target.keys_schema(prefix.len()), columns)
+        })
         .transpose()
         .map_err(|error| Error::internal(error.to_string()))?;
     let width = target.schema().fields().len();

@@ -38,6 +38,8 @@ fn main() -> ExitCode {
             ),
             ("pgbench_makes_its_tables", pgbench::pgbench_makes_its_tables),
             ("pgbench_adds_up", pgbench::pgbench_adds_up),
+            ("a_table_is_locked", rules::a_table_is_locked),
+            ("definitions_wait_for_each_other", rules::definitions_wait_for_each_other),
             ("a_hot_row_and_a_long_update_get_on", pgbench::a_hot_row_and_a_long_update_get_on),
         ],
     )
@@ -210,7 +212,16 @@ fn a_query_of_several_statements(server: &Server) {
         "23505"
     );
     assert_eq!(answer(&mut wire, "select id from qs_t order by id"), [["1"], ["2"], ["5"]]);
-    answer(&mut wire, "drop table qs_t");
+    // So are changes of the catalog.
+    let definitions = "create table qs_u (x int); insert into qs_u select id from qs_t; \
+         create materialized view qs_v as select count(*) from qs_u; alter table qs_t add y int";
+    assert_eq!(refused(&mut wire, &format!("{definitions}; select 1 / 0")), "22012");
+    assert_eq!(refused(&mut wire, "select * from qs_u"), "42P01");
+    let before = step(&mut wire);
+    answer(&mut wire, definitions);
+    assert_eq!(answer(&mut wire, "select * from qs_v"), [["3"]]);
+    assert!(step(&mut wire) <= before + 2);
+    answer(&mut wire, "drop table qs_u cascade; drop table qs_t");
     wire.close();
 }
 

@@ -116,3 +116,85 @@ pub(super) fn counters_lose_nothing_and_children_keep_their_parents(server: &Ser
     answer(&mut wire, "drop table cn_t, cn_c, cn_p cascade");
     wire.close();
 }
+
+pub(super) fn a_table_is_locked(server: &Server) {
+    let (mut wire, mut other) = (server.wire(), server.wire());
+    answer(&mut wire, "create table lt_t (id int primary key, x int)");
+    answer(&mut wire, "insert into lt_t values (1, 0)");
+    assert_eq!(sqlstate(&wire.query("lock table lt_t")).as_deref(), Some("25P01"));
+    for (mode, waits) in [
+        ("", true),
+        ("in share mode", true),
+        ("in exclusive mode", true),
+        ("in share update exclusive mode", false),
+        ("in row exclusive mode", false),
+        ("in access share mode", false),
+    ] {
+        answer(&mut wire, "begin");
+        answer(&mut wire, &format!("lock table lt_t {mode}"));
+        // Who reads doesn't wait.
+        assert_eq!(answer(&mut other, "select count(*) from lt_t"), [["1"]]);
+        other.send_query("update lt_t set x = x + 1 where id = 1");
+        if waits {
+            std::thread::sleep(A_WHILE);
+            assert!(!other.has_something(), "{mode}");
+        } else {
+            assert_eq!(end(&mut other), "UPDATE 1", "{mode}");
+        }
+        answer(&mut wire, "commit");
+        if waits {
+            assert_eq!(end(&mut other), "UPDATE 1", "{mode}");
+        }
+    }
+    answer(&mut wire, "begin");
+    answer(&mut wire, "update lt_t set x = 0");
+    answer(&mut other, "begin");
+    let refused = sqlstate(&other.query("lock lt_t in exclusive mode nowait"));
+    assert_eq!(refused.as_deref(), Some("55P03"));
+    answer(&mut other, "rollback");
+    answer(&mut wire, "rollback");
+    answer(&mut wire, "drop table lt_t");
+    wire.close();
+    other.close();
+}
+
+pub(super) fn definitions_wait_for_each_other(server: &Server) {
+    let (mut wire, mut other) = (server.wire(), server.wire());
+    answer(&mut wire, "create table dw_t (id int primary key)");
+    // Nobody sees what a block has made, and who changes the catalog too waits for its end.
+    answer(&mut wire, "begin");
+    answer(&mut wire, "create table dw_new (x int)");
+    answer(&mut wire, "alter table dw_t add column y int default 4");
+    assert_eq!(sqlstate(&other.query("select * from dw_new")).as_deref(), Some("42P01"));
+    assert_eq!(answer(&mut other, "select * from dw_t").len(), 0);
+    other.send_query("create table dw_new (x int)");
+    std::thread::sleep(A_WHILE);
+    assert!(!other.has_something());
+    answer(&mut wire, "commit");
+    assert_eq!(end(&mut other), "42P07");
+    // A writer waits for who writes its table anew, and writes it as it is then.
+    answer(&mut wire, "begin");
+    answer(&mut wire, "alter table dw_t add column z int default 5");
+    other.send_query("insert into dw_t (id) values (1)");
+    std::thread::sleep(A_WHILE);
+    assert!(!other.has_something());
+    answer(&mut wire, "commit");
+    assert_eq!(end(&mut other), "INSERT 0 1");
+    assert_eq!(answer(&mut wire, "select * from dw_t"), [["1", "4", "5"]]);
+    // And the other way round.
+    answer(&mut other, "begin");
+    answer(&mut other, "insert into dw_t values (2, 0, 0)");
+    wire.send_query("alter table dw_t drop column y");
+    std::thread::sleep(A_WHILE);
+    assert!(!wire.has_something());
+    answer(&mut other, "commit");
+    assert_eq!(end(&mut wire), "ALTER TABLE");
+    assert_eq!(answer(&mut wire, "select * from dw_t order by id"), [["1", "5"], ["2", "0"]]);
+    // A client that goes away leaves nothing.
+    answer(&mut wire, "begin");
+    answer(&mut wire, "drop table dw_t, dw_new");
+    wire.close();
+    assert_eq!(answer(&mut other, "select count(*) from dw_t"), [["2"]]);
+    answer(&mut other, "drop table dw_t, dw_new");
+    other.close();
+}

@@ -23,7 +23,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use futures::stream::{self, BoxStream, StreamExt};
 use stillframe_protocol::Step;
 use stillframe_sql::{
-    Error, Notice, OutputColumn, Parameter, Progress, Rows, SqlState, TextFormat,
+    Error, Notice, OutputColumn, Parameter, Progress, Request, Rows, SqlState, TextFormat,
     TransactionStatus, Type,
 };
 use tokio::sync::Notify;
@@ -228,7 +228,7 @@ impl Backend for Scripted {
         })
     }
 
-    fn begin_request(&mut self) {}
+    fn begin_request(&mut self, _: Request) {}
 
     async fn finish_request(&mut self) -> Result<(), Error> {
         Ok(())

@@ -150,14 +150,14 @@ async fn the_statements_of_a_request_are_one_transaction() {
     let cluster = Cluster::new(TABLE).await;
     let step = cluster.fake.step();
     let mut session = cluster.session();
-    session.begin_request();
+    session.begin_request(crate::Request::Query);
     ok(&mut session, "insert into t values (3, 3); insert into t values (4, 4)").await;
     assert_eq!(session.transaction_status(), TransactionStatus::Idle);
     assert_eq!(cluster.fake.step(), step);
     session.finish_request().await.unwrap();
     assert_eq!(cluster.fake.step(), step.next());
 
-    session.begin_request();
+    session.begin_request(crate::Request::Query);
     ok(&mut session, "set timezone = 'Europe/Paris'; insert into t values (5, 5)").await;
     assert_eq!(state(&mut session, "insert into t values (5, 5)").await, "23505");
     session.fail();
@@ -167,12 +167,12 @@ async fn the_statements_of_a_request_are_one_transaction() {
     assert_eq!(cluster.rows("select count(*) from t").await, ["4"]);
 
     // BEGIN goes on with it, COMMIT ends it.
-    session.begin_request();
+    session.begin_request(crate::Request::Query);
     ok(&mut session, "insert into t values (5, 5); begin; insert into t values (6, 6)").await;
     session.finish_request().await.unwrap();
     assert_eq!(session.transaction_status(), TransactionStatus::Open);
     ok(&mut session, "rollback").await;
-    session.begin_request();
+    session.begin_request(crate::Request::Query);
     ok(&mut session, "insert into t values (7, 7); commit; insert into t values (8, 8)").await;
     assert_eq!(session.take_notices().len(), 1);
     assert_eq!(state(&mut session, "select 1 / 0").await, "22012");
@@ -254,7 +254,22 @@ async fn where_only_reading_is_allowed() {
         assert_eq!(state(&mut session, text).await, "25006", "{text}");
         ok(&mut session, "set default_transaction_read_only = off").await;
     }
-    ok(&mut session, "begin").await;
-    assert_eq!(state(&mut session, "create table u (x int)").await, "0A000");
+}
+
+#[tokio::test]
+async fn definitions_are_part_of_their_block() {
+    let cluster = Cluster::new(TABLE).await;
+    let mut session = cluster.session();
+    let step = cluster.fake.step();
+    ok(&mut session, "begin; create table u (x int); insert into u values (1), (2)").await;
+    assert_eq!(ok(&mut session, "select count(*) from u").await, ["2"]);
     ok(&mut session, "rollback").await;
+    assert_eq!(state(&mut session, "select * from u").await, "42P01");
+    assert_eq!(cluster.fake.step(), step);
+    ok(&mut session, "begin; create table u (x int primary key); insert into u values (1)").await;
+    ok(&mut session, "insert into t values (9, 9); commit").await;
+    assert_eq!(cluster.fake.step(), step.next());
+    assert_eq!(cluster.rows("select x from u").await, ["1"]);
+    assert_eq!(cluster.rows("select v from t where id = 9").await, ["9"]);
+    cluster.until(Fake::is_idle).await;
 }
