@@ -25,7 +25,7 @@ const KEYS: Key = 8;
 const TRANSACTIONS: usize = 60;
 const TIME_MAX: Duration = Duration::from_secs(8);
 /// Fewer commits show nothing.
-const COMMITS_MIN: usize = 60;
+const COMMITS_MIN: usize = 30;
 /// Where lists are read. The last is a view on a view.
 const SOURCES: [&str; 3] = ["lists", "lists_seen", "lists_counted"];
 
