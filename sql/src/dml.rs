@@ -6,6 +6,7 @@
 mod affected;
 mod assign;
 mod complete;
+mod compound;
 mod conflict;
 mod constant;
 mod defaults;
@@ -30,6 +31,7 @@ use datafusion::sql::sqlparser::ast::{self, ObjectName};
 
 pub(crate) use assign::{assign, check_assignable};
 pub(crate) use complete::{complete, rewritten, select_from};
+pub(crate) use compound::Compound;
 pub(crate) use defaults::{check_default, defaults, fill_each, later, select_one};
 pub(crate) use locking::{Locked, Locking, without_locks};
 pub(crate) use read::Arguments;
@@ -51,6 +53,8 @@ pub(crate) struct Statement<'a> {
     arguments: Arguments<'a>,
     /// What is done with values for identity columns.
     overriding: Option<Overriding>,
+    /// What queries of a WITH before it have written and returned.
+    beside: &'a [Given],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +63,8 @@ enum Tree<'a> {
     Update(&'a ast::Update),
     Delete(&'a ast::Delete),
     Merge(&'a ast::Merge),
+    /// A query that only reads.
+    Select,
 }
 
 impl<'a> Statement<'a> {
@@ -86,7 +92,18 @@ impl<'a> Statement<'a> {
             ast::Statement::Merge(merge) => Tree::Merge(merge),
             _ => return None,
         };
-        Some(Self { tree, with, settings, arguments, overriding: None })
+        Some(Self { tree, with, settings, arguments, overriding: None, beside: &[] })
+    }
+
+    /// A query that only reads, in the place of one.
+    fn reading(settings: &'a Settings, arguments: Arguments<'a>) -> Self {
+        let (tree, with) = (Tree::Select, None);
+        Self { tree, with, settings, arguments, overriding: None, beside: &[] }
+    }
+
+    /// The same, where what queries of a WITH have returned can be named.
+    fn beside(self, beside: &'a [Given]) -> Self {
+        Self { beside, ..self }
     }
 
     /// The same, with what is done with values for identity columns.
@@ -101,6 +118,7 @@ impl<'a> Statement<'a> {
             Tree::Update(_) => "UPDATE",
             Tree::Delete(_) => "DELETE",
             Tree::Merge(_) => "MERGE",
+            Tree::Select => "SELECT",
         }
     }
 
@@ -114,12 +132,13 @@ impl<'a> Statement<'a> {
             Tree::Insert(insert) => insert.returning.as_deref(),
             Tree::Update(update) => update.returning.as_deref(),
             Tree::Delete(delete) => delete.returning.as_deref(),
-            Tree::Merge(_) => None,
+            Tree::Merge(_) | Tree::Select => None,
         }
     }
 
     fn context(&self, frame: &Arc<Frame>) -> QueryContext {
-        QueryContext::new(Arc::clone(frame), self.settings.clone())
+        let context = QueryContext::new(Arc::clone(frame), self.settings.clone());
+        context.with_given(self.beside.to_vec())
     }
 
     /// The types of its parameters as the client has declared them.
@@ -148,6 +167,7 @@ impl<'a> Statement<'a> {
             Tree::Update(_) => "UPDATE",
             Tree::Delete(_) => "DELETE",
             Tree::Merge(_) => "MERGE",
+            Tree::Select => "SELECT",
         }
     }
 
@@ -158,6 +178,7 @@ impl<'a> Statement<'a> {
             Tree::Update(_) => format!("UPDATE {rows}"),
             Tree::Delete(_) => format!("DELETE {rows}"),
             Tree::Merge(_) => format!("MERGE {rows}"),
+            Tree::Select => format!("SELECT {rows}"),
         }
     }
 
@@ -167,7 +188,7 @@ impl<'a> Statement<'a> {
         frame: &Arc<Frame>,
         declared: &[Option<Type>],
     ) -> Result<(Vec<Type>, Option<Vec<OutputColumn>>), Error> {
-        let mut found = read::Parameters::new(self.settings, declared);
+        let mut found = read::Parameters::new(self.settings, declared).beside(self.beside);
         self.parameters(frame, &mut found)?;
         let columns = match self.returning() {
             None => None,
@@ -189,7 +210,7 @@ impl<'a> Statement<'a> {
             Tree::Delete(delete) => {
                 delete::affected(self, delete, frame)?.nothing_given(self, frame)
             }
-            Tree::Merge(_) => Ok(vec![]),
+            Tree::Merge(_) | Tree::Select => Ok(vec![]),
         }
     }
 
@@ -203,6 +224,7 @@ impl<'a> Statement<'a> {
             Tree::Update(update) => update::parameters(self, update, frame, found),
             Tree::Delete(delete) => delete::parameters(self, delete, frame, found),
             Tree::Merge(merge) => merge::parameters(self, merge, frame, found),
+            Tree::Select => Ok(()),
         }
     }
 }
@@ -214,6 +236,7 @@ impl Write for Statement<'_> {
             Tree::Update(update) => update::propose(self, update, frame).await,
             Tree::Delete(delete) => delete::propose(self, delete, frame).await,
             Tree::Merge(merge) => merge::propose(self, merge, frame).await,
+            Tree::Select => Ok(Proposal::nothing()),
         }
     }
 

@@ -478,15 +478,17 @@ fn defines(tree: &ast::Statement) -> bool {
     )
 }
 
-/// Whether a query is a WITH before a statement that writes.
+/// Whether a query is a WITH before a statement that writes, or has one in it.
 pub(crate) fn is_write(query: &ast::Query) -> bool {
-    matches!(
-        query.body.as_ref(),
-        ast::SetExpr::Insert(_)
-            | ast::SetExpr::Update(_)
-            | ast::SetExpr::Delete(_)
-            | ast::SetExpr::Merge(_)
-    )
+    let with = query.with.iter().flat_map(|with| &with.cte_tables);
+    with.into_iter().any(|cte| is_write(&cte.query))
+        || matches!(
+            query.body.as_ref(),
+            ast::SetExpr::Insert(_)
+                | ast::SetExpr::Update(_)
+                | ast::SetExpr::Delete(_)
+                | ast::SetExpr::Merge(_)
+        )
 }
 
 /// Whether rows of one fit where rows of the other are expected.

@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use futures::TryStreamExt;
 
-use crate::query::{QueryContext, classify};
+use crate::query::{Given, QueryContext, classify};
 use crate::session::Parameter;
 use crate::settings::Settings;
 use crate::text::{Excess, TextDecoder, TextFormat};
@@ -121,12 +121,19 @@ pub(super) async fn answer_in(
 pub(super) struct Parameters<'a> {
     settings: &'a Settings,
     found: Vec<Type>,
+    /// What else can be named.
+    beside: &'a [Given],
 }
 
 impl<'a> Parameters<'a> {
     pub(super) fn new(settings: &'a Settings, declared: &[Option<Type>]) -> Self {
         let found = declared.iter().map(|kind| kind.clone().unwrap_or(Type::Unknown)).collect();
-        Self { settings, found }
+        Self { settings, found, beside: &[] }
+    }
+
+    /// The same, where what queries of a WITH have returned can be named.
+    pub(super) fn beside(self, beside: &'a [Given]) -> Self {
+        Self { beside, ..self }
     }
 
     /// Learns that an expression goes into a column; false if it isn't just a parameter.
@@ -141,6 +148,7 @@ impl<'a> Parameters<'a> {
     /// Learns what a query makes of its parameters; returns how many columns it has.
     pub(super) fn plan(&mut self, frame: &Arc<Frame>, query: &Query) -> Result<usize, Error> {
         let context = QueryContext::new(Arc::clone(frame), self.settings.clone());
+        let context = context.with_given(self.beside.to_vec());
         Ok(self.plan_in(&context, query)?.len())
     }
 

@@ -115,9 +115,10 @@ impl Given {
 }
 
 impl QueryContext {
-    /// The same, in which these rows can be named.
+    /// The same, in which these rows can be named, too.
     pub(crate) fn with_given(self, given: Vec<Given>) -> Self {
-        Self { given: given.into(), ..self }
+        let given = self.given.iter().cloned().chain(given);
+        Self { given: given.collect(), ..self }
     }
 
     /// The given rows that a name means.

@@ -7,7 +7,7 @@ use super::answer::{OutputColumn, Parameter, Prepared, Response, Rows};
 use super::transaction::Transaction as Block;
 use super::{Session, same_types};
 use crate::copy::{CopyIn, CopyStatement, Used};
-use crate::dml::{Arguments, Statement, Truncate, cascading, restart_identity};
+use crate::dml::{Arguments, Compound, Statement, Truncate, cascading, restart_identity};
 use crate::write::{Returned, Transaction, autocommit};
 use crate::{Error, SqlState, Type};
 
@@ -21,6 +21,14 @@ impl Session {
         declared: &[Option<Type>],
     ) -> Result<(Vec<Type>, Option<Vec<OutputColumn>>), Error> {
         let arguments = Arguments { values: &[], types: &[] };
+        if let Some(compound) = Compound::new(tree, &self.settings, arguments) {
+            drop(compound);
+            let frame = self.frame().await?;
+            return match Compound::new(tree, &self.settings, arguments) {
+                Some(compound) => compound.describe(&frame, declared),
+                None => Ok((vec![], None)),
+            };
+        }
         // Without parameters it is planned when it runs, and once is enough.
         let has_parameters = !declared.is_empty() || text.contains('$');
         match Statement::new(tree, &self.settings, arguments) {
@@ -42,6 +50,30 @@ impl Session {
         parameters: &[Parameter],
     ) -> Result<Option<Response>, Error> {
         let arguments = Arguments { values: parameters, types: prepared.parameters() };
+        if let Some(compound) = Compound::new(tree, &self.settings, arguments) {
+            self.transaction.admit_write(compound.command(), &self.settings)?;
+            let lock_timeout = self.settings.lock_timeout();
+            let outcome = match &mut self.transaction {
+                Block::Open(block) => {
+                    let transaction = block.writes()?;
+                    transaction.wait_at_most(lock_timeout);
+                    transaction.run(&compound).await?
+                }
+                _ => autocommit(&self.database, lock_timeout, &self.progress, &compound).await?,
+            };
+            let tag = compound.tag_of_rows();
+            let affected = (!compound.selects()).then_some(outcome.rows);
+            let Some(Returned { columns, batch }) = outcome.returned else {
+                return Ok(Some(Response::Complete { tag: format!("{tag} {}", outcome.rows) }));
+            };
+            return Ok(Some(Response::Rows(Rows {
+                columns,
+                step: None,
+                batches: futures::stream::iter([Ok(batch)]).boxed(),
+                tag,
+                affected,
+            })));
+        }
         let statement = Statement::new(tree, &self.settings, arguments);
         let overriding = prepared.statement.overriding;
         let tag = if let Some(statement) = statement.map(|found| found.overriding(overriding)) {

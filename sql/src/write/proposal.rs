@@ -1,15 +1,17 @@
 //! What a statement would do, as one frame has it.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use arrow::compute::concat_batches;
 use arrow::record_batch::RecordBatch;
-use stillframe_protocol::Entry;
+use stillframe_protocol::{Entry, RelationId};
 
-use super::Target;
 use super::staging::ExactChanges;
 use super::unique::Uniqueness;
+use super::{Rows, Target};
 use crate::query::Given;
-use crate::{Error, Frame, OutputColumn};
+use crate::{Error, Frame, OutputColumn, SqlState};
 
 /// What a statement would do, as one frame has it.
 #[derive(Debug, Default)]
@@ -47,6 +49,21 @@ pub(crate) struct Returned {
     pub(crate) batch: RecordBatch,
 }
 
+/// Refuses two statements that change the same row: which of them does so isn't told.
+fn refuse_shared(target: &Target, writes: &[TableWrite]) -> Result<(), Error> {
+    let encoder = target.key_encoder()?;
+    let mut seen: HashSet<Box<[u8]>> = HashSet::new();
+    for write in writes.iter().filter(|_| writes.len() > 1) {
+        let rows = encoder.encode(&write.old)?;
+        if rows.iter().any(|row| seen.contains(row.data())) {
+            let message = "changing a row twice in one statement is not supported";
+            return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        seen.extend(rows.iter().map(|row| Box::from(row.data())));
+    }
+    Ok(())
+}
+
 impl Proposal {
     /// Nothing to do.
     pub(crate) fn nothing() -> Self {
@@ -56,6 +73,43 @@ impl Proposal {
     /// The same, with the rows that RETURNING is about.
     pub(crate) fn giving(self, given: Vec<Given>) -> Self {
         Self { given, ..self }
+    }
+
+    /// What several statements would do, as one. No two of them may change the same row.
+    pub(crate) fn together(proposals: Vec<Self>) -> Result<Self, Error> {
+        let mut whole = Self::nothing();
+        let mut tables: BTreeMap<RelationId, Vec<TableWrite>> = BTreeMap::new();
+        for mut proposal in proposals {
+            whole.entries.append(&mut proposal.entries);
+            for write in proposal.writes {
+                tables.entry(write.target.id()).or_default().push(write);
+            }
+        }
+        for writes in tables.into_values() {
+            let Some(target) = writes.first().map(|write| write.target.clone()) else { continue };
+            refuse_shared(&target, &writes)?;
+            let all = |part: &dyn Fn(&TableWrite) -> RecordBatch| {
+                let batches: Vec<_> = writes.iter().map(part).collect();
+                concat_batches(target.schema(), &batches)
+                    .map_err(|error| Error::internal(error.to_string()))
+            };
+            let rest = |rows: &RecordBatch, from: usize| rows.slice(from, rows.num_rows() - from);
+            let rows = Rows {
+                updated: Some((
+                    all(&|write| write.old.slice(0, write.updated))?,
+                    all(&|write| write.new.slice(0, write.updated))?,
+                )),
+                inserted: Some(all(&|write| rest(&write.new, write.updated))?),
+                deleted: Some(all(&|write| rest(&write.old, write.updated))?),
+            };
+            let mut proposal = Self::write(&target, rows)?;
+            whole.entries.append(&mut proposal.entries);
+            whole.uniqueness.append(&mut proposal.uniqueness);
+            whole.writes.append(&mut proposal.writes);
+        }
+        whole.entries.sort_unstable();
+        whole.entries.dedup();
+        Ok(whole)
     }
 
     /// Checks against the frame what can only be told when nobody else is about to write it.
