@@ -22,8 +22,9 @@ mod view;
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{self, ObjectName};
-use stillframe_protocol::{Entry, Lockable, Mode, RelationId};
+use stillframe_protocol::{Entry, Lockable, Mode, RelationId, Step};
 
+use crate::parser::AlterSequence;
 use crate::query::QueryContext;
 use crate::session::Notice;
 use crate::settings::Settings;
@@ -40,6 +41,8 @@ pub(crate) enum Definition<'a> {
     Statement(&'a ast::Statement),
     /// CREATE MATERIALIZED VIEW.
     MaterializedView(&'a ast::CreateView),
+    /// ALTER SEQUENCE.
+    AlterSequence(&'a AlterSequence),
     /// CREATE TABLE AS.
     TableAs { create: &'a ast::CreateTable, with_data: bool },
 }
@@ -87,6 +90,13 @@ impl Definer<'_> {
         definition: Definition<'_>,
     ) -> Result<(String, Vec<Notice>), Error> {
         let statement = match definition {
+            Definition::AlterSequence(alter) => {
+                let plan: Plan<'_> = Box::new(move |context| sequence::alter(context, alter));
+                let notices = self.change(&plan).await?;
+                let frame = self.transaction.frame(Step(0)).await?;
+                sequence::restart(&frame, self.settings, alter)?;
+                return Ok(("ALTER SEQUENCE".to_owned(), notices));
+            }
             Definition::TableAs { create, with_data } => {
                 let query = create.query.as_deref();
                 let query = query.ok_or_else(|| Error::internal("CREATE TABLE AS nothing"))?;

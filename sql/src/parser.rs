@@ -24,8 +24,8 @@ pub(crate) use merge::{DEFAULTS, NOTHING};
 pub(crate) use sequences::Overriding;
 pub(crate) use source::Source;
 pub(crate) use utility::{
-    Direction, Discard, Explain, ExplainSubject, IsolationLevel, Maintenance, SavepointAction,
-    TransactionModes, Utility,
+    AlterSequence, Direction, Discard, Explain, ExplainSubject, IsolationLevel, Maintenance,
+    SavepointAction, SequenceChange, TransactionModes, Utility,
 };
 
 use crate::session::Notice;

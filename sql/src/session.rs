@@ -390,6 +390,10 @@ impl Session {
                 let tag = self.define("CREATE TABLE AS", definition).await?;
                 return Ok(Response::Complete { tag });
             }
+            Utility::AlterSequence(alter) => {
+                self.define("ALTER SEQUENCE", Definition::AlterSequence(alter)).await?;
+                "ALTER SEQUENCE"
+            }
             Utility::Maintain(what) => self.maintain(what).await?,
             Utility::Explain(explain) => return self.explain(explain).await,
             Utility::Refresh { name, with_data } => {

@@ -1,9 +1,13 @@
 //! CREATE SEQUENCE, ALTER SEQUENCE, DROP SEQUENCE, and the sequences that columns have.
 
+mod alter;
+
 use datafusion::sql::sqlparser::ast::{
     self, DataType, Expr, ObjectName, SequenceOptions, UnaryOperator, Value,
 };
 use stillframe_protocol::RelationId;
+
+pub(super) use alter::{alter, restart};
 
 use super::constraint::{is_relation_name, object_name};
 use super::{Edit, already_exists, skipped, target};

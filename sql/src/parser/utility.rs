@@ -1,6 +1,7 @@
 //! The statements that are read here and not by the parser library: those about settings and
 //! transactions, and what only PostgreSQL has.
 
+mod alter_sequence;
 mod cursor;
 mod maintenance;
 mod prepare;
@@ -13,6 +14,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
+pub(crate) use alter_sequence::{AlterSequence, SequenceChange};
 pub(crate) use cursor::Direction;
 pub(crate) use maintenance::Maintenance;
 pub(crate) use prepare::Discard;
@@ -66,6 +68,8 @@ pub(crate) enum Utility {
     Copy(CopyStatement),
     /// EXPLAIN.
     Explain(Explain),
+    /// ALTER SEQUENCE.
+    AlterSequence(AlterSequence),
     /// VACUUM and its like.
     Maintain(Maintenance),
     /// CREATE TABLE AS that says WITH [NO] DATA.
@@ -210,6 +214,7 @@ pub(super) fn parse(
         "cluster" => cursor.cluster()?,
         "checkpoint" => Cursor::checkpoint(),
         "explain" => return cursor.explain().map(Some),
+        "alter" => return cursor.alter_sequence(),
         "create" => match cursor.create_materialized_view()? {
             Some(create) => return Ok(Some(create)),
             None => return cursor.create_table_as(),

@@ -59,7 +59,9 @@ impl Session {
                 | Utility::Copy(_),
             ) => true,
             Tree::Utility(
-                Utility::CreateMaterializedView { .. } | Utility::CreateTableAs { .. },
+                Utility::CreateMaterializedView { .. }
+                | Utility::AlterSequence(_)
+                | Utility::CreateTableAs { .. },
             ) => self.request == Request::Query,
             Tree::Utility(_) => false,
         };
