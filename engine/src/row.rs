@@ -13,8 +13,8 @@ mod encode;
 mod traits;
 
 pub use codec::{Codec, FieldOffsets, RowBuffer};
-pub(crate) use decode::{float32, float64, int16, int32, int64, int128, is_null, value};
-pub(crate) use encode::{put_float32, put_float64, put_int64, put_int128, put_null};
+pub(crate) use decode::{bytes, float32, float64, int16, int32, int64, int128, is_null, value};
+pub(crate) use encode::{put_bytes, put_float32, put_float64, put_int64, put_int128, put_null};
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering;

@@ -172,6 +172,7 @@ pub(crate) fn literal(value: &ScalarValue) -> Converted<Literal> {
         ScalarValue::Decimal128(Some(value), precision, scale) => {
             Literal::Decimal128(*value, *precision, *scale)
         }
+        ScalarValue::LargeBinary(Some(value)) => Literal::Numeric(value.clone()),
         ScalarValue::Utf8(Some(value)) => Literal::Utf8(value.clone()),
         ScalarValue::Binary(Some(value)) => Literal::Binary(value.clone()),
         ScalarValue::Date32(Some(value)) => Literal::Date32(*value),
@@ -252,6 +253,7 @@ pub(crate) fn is_storable(data_type: &DataType) -> bool {
             | DataType::Decimal128(..)
             | DataType::Utf8
             | DataType::Binary
+            | DataType::LargeBinary
             | DataType::Date32
             | DataType::Time64(TimeUnit::Microsecond)
             | DataType::Timestamp(TimeUnit::Microsecond, _)

@@ -9,6 +9,7 @@ mod arithmetic;
 mod array;
 mod bytea;
 mod cast;
+mod choice;
 mod clock;
 mod coalesce;
 mod coercion;
@@ -22,11 +23,13 @@ mod list;
 mod marker;
 mod math;
 mod nullif;
+mod numeric;
 mod pattern;
 mod planner;
 mod resolve;
 mod row;
 mod scalar;
+mod scales;
 mod set_operation;
 mod string;
 mod syntax;
@@ -43,7 +46,6 @@ use datafusion::common::{Column, Result};
 use datafusion::execution::registry::{FunctionRegistry, MemoryFunctionRegistry};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
-use datafusion::functions_aggregate::variance::var_samp_udaf;
 use datafusion::logical_expr::expr::{FieldMetadata, ScalarFunction};
 use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
@@ -60,6 +62,7 @@ use crate::query::Purpose;
 use crate::settings::Settings;
 use crate::types::Types;
 use crate::{Frame, system};
+pub(crate) use aggregate::NARROW_PRECISION;
 use scalar::Function;
 pub(crate) use scalar::no_function;
 use typed::Typed;
@@ -74,6 +77,8 @@ fn scalars() -> Vec<Arc<ScalarUDF>> {
         &arithmetic::MODULO,
         &arithmetic::NEGATE,
         &arithmetic::MOD,
+        &numeric::KEY,
+        &numeric::ORDER,
         &concat::CONCAT,
         &pattern::LIKE,
         &pattern::ILIKE,
@@ -81,6 +86,8 @@ fn scalars() -> Vec<Arc<ScalarUDF>> {
     let definitions = operators
         .into_iter()
         .chain(math::DEFINITIONS)
+        .chain(scales::DEFINITIONS)
+        .chain(scales::extremes())
         .chain(datetime::DEFINITIONS)
         .chain(string::DEFINITIONS)
         .chain(list::DEFINITIONS)
@@ -106,8 +113,7 @@ fn typed_definitions() -> impl Iterator<Item = &'static Typed> {
 /// Our aggregate functions.
 fn aggregates() -> Vec<Arc<AggregateUDF>> {
     let every = bool_and_udaf().as_ref().clone().with_aliases(["every"]);
-    let variance = var_samp_udaf().as_ref().clone().with_aliases(["variance"]);
-    aggregate::functions().into_iter().chain([every, variance].map(Arc::new)).collect()
+    aggregate::functions().into_iter().chain([Arc::new(every)]).collect()
 }
 
 /// DataFusion's functions of these names mean something else in PostgreSQL.
@@ -168,6 +174,7 @@ pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder 
         .retain(|function| !DIFFERENT.contains(&function.name()));
     builder.scalar_functions().get_or_insert_default().extend(scalars());
     builder.scalar_functions().get_or_insert_default().extend(marker::functions());
+    builder.scalar_functions().get_or_insert_default().extend(choice::functions());
     builder.scalar_functions().get_or_insert_default().push(uuid::random());
     builder.aggregate_functions().get_or_insert_default().extend(aggregates());
     builder.with_analyzer_rules(rules).with_type_planner(Arc::new(Types))

@@ -20,7 +20,7 @@ pub enum Type {
     BigInt,
     Real,
     Double,
-    /// Precision and scale; without them what an expression's value has.
+    /// Precision and scale; without them each value has its own.
     Numeric(Option<(u8, i8)>),
     Text,
     /// Characters at most.
@@ -256,7 +256,8 @@ impl Type {
             Self::Real => DataType::Float32,
             Self::Double => DataType::Float64,
             Self::Numeric(Some((precision, scale))) => DataType::Decimal128(*precision, *scale),
-            Self::Numeric(None) => DataType::Decimal128(38, 16),
+            // See `functions::numeric`.
+            Self::Numeric(None) => DataType::LargeBinary,
             Self::Text
             | Self::Varchar(_)
             | Self::Char(_)
@@ -335,7 +336,8 @@ impl Type {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => {
                 Self::Text
             }
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Self::Bytea,
+            DataType::LargeBinary => Self::Numeric(None),
+            DataType::Binary | DataType::BinaryView => Self::Bytea,
             DataType::Date32 | DataType::Date64 => Self::Date,
             DataType::Time32(_) | DataType::Time64(_) => Self::Time,
             DataType::Timestamp(_, None) => Self::Timestamp,

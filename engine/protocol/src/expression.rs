@@ -26,8 +26,10 @@ pub enum Literal {
     Float32(u32),
     /// `double precision`, by its bits.
     Float64(u64),
-    /// `numeric`: unscaled value, precision, scale.
+    /// `numeric` whose scale is its type's: unscaled value, precision, scale.
     Decimal128(i128, u8, i8),
+    /// `numeric` with a scale of its own, as [`crate::numeric`] encodes it.
+    Numeric(Vec<u8>),
     /// `text` and its relatives.
     Utf8(String),
     /// `bytea`.

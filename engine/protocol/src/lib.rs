@@ -39,6 +39,7 @@ mod command;
 mod expression;
 mod host;
 mod identifiers;
+pub mod numeric;
 mod partition;
 mod plan;
 mod registration;

@@ -208,11 +208,12 @@ pub struct Aggregate {
 pub enum AggregateFunction {
     /// `count(*)` without an argument, `count(x)` with one: `Int64`.
     Count,
-    /// `Int16`, `Int32` -> `Int64`; `Int64` -> `Decimal128(38, 0)`; `Decimal128(_, s)` ->
-    /// `Decimal128(38, s)`; floats keep their type.
+    /// `Int16`, `Int32` -> `Int64`; `Int64` -> `Decimal128(38, 0)`; `Decimal128(p, s)` ->
+    /// `Decimal128(38, s)`, or with `p > 19` `LargeBinary`, a [`crate::numeric`]; that and floats
+    /// keep their type.
     Sum,
-    /// Integers -> `Decimal128(38, 16)`; `Decimal128(_, s)` -> `Decimal128(38, max(s, 16))`; floats
-    /// -> `Float64`. Decimals are rounded half away from zero.
+    /// Exact numbers -> `LargeBinary`, a [`crate::numeric`] with the digits that it gives a quotient;
+    /// floats -> `Float64`.
     Avg,
     /// The argument's type. NaN is greater than every other float, as in PostgreSQL.
     Min,

@@ -276,7 +276,7 @@ fn width(data_type: &DataType) -> Result<Width, EngineError> {
         DataType::Decimal128(..) | DataType::Interval(IntervalUnit::MonthDayNano) => {
             Width::Fixed(17)
         }
-        DataType::Utf8 | DataType::Binary => Width::Variable,
+        DataType::Utf8 | DataType::Binary | DataType::LargeBinary => Width::Variable,
         DataType::List(element) if !element.data_type().is_nested() => {
             width(element.data_type())?;
             Width::List

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, NullArray, OffsetBufferBuilder, PrimitiveArray,
-    StringArray,
+    ArrayRef, BinaryArray, BooleanArray, LargeBinaryArray, NullArray, OffsetBufferBuilder,
+    PrimitiveArray, StringArray,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{
@@ -18,12 +18,12 @@ use arrow_row::{RowConverter, SortField};
 use crate::EngineError;
 
 /// The first byte of a text or bytes field that is neither NULL nor empty.
-const NON_EMPTY: u8 = 2;
-const SMALL_BLOCK: usize = 8;
-const SMALL_BLOCKS: usize = 4;
-const BLOCK: usize = 32;
+pub(super) const NON_EMPTY: u8 = 2;
+pub(super) const SMALL_BLOCK: usize = 8;
+pub(super) const SMALL_BLOCKS: usize = 4;
+pub(super) const BLOCK: usize = 32;
 /// Follows a block that isn't the last.
-const CONTINUATION: u8 = 0xFF;
+pub(super) const CONTINUATION: u8 = 0xFF;
 
 /// Decodes the fields of one column.
 pub(super) fn column(data_type: &DataType, fields: &[&[u8]]) -> Result<ArrayRef, EngineError> {
@@ -64,6 +64,12 @@ pub(super) fn column(data_type: &DataType, fields: &[&[u8]]) -> Result<ArrayRef,
             columns
                 .pop()
                 .ok_or_else(|| EngineError::Corrupt("a list without a column".to_owned()))?
+        }
+        DataType::LargeBinary => {
+            let (offsets, values) = concatenated(fields)?;
+            let lengths = offsets.lengths();
+            let offsets = OffsetBuffer::<i64>::from_lengths(lengths);
+            Arc::new(LargeBinaryArray::try_new(offsets, values, nulls(fields))?)
         }
         other => return Err(EngineError::UnsupportedType(other.clone())),
     })
@@ -137,6 +143,13 @@ pub(super) fn blocks<'a>(bytes: &'a [u8], mut visit: impl FnMut(&'a [u8])) -> us
         visit(block);
     }
     offset
+}
+
+/// The bytes of a text or bytes field; none if it is NULL.
+pub(crate) fn bytes(field: &[u8]) -> Vec<u8> {
+    let mut value = Vec::with_capacity(field.len());
+    blocks(field, |block| value.extend_from_slice(block));
+    value
 }
 
 fn nulls(fields: &[&[u8]]) -> Option<NullBuffer> {

@@ -1,5 +1,10 @@
 //! Single fields as arrow-row encodes them.
 
+use super::decode::{BLOCK, CONTINUATION, NON_EMPTY, SMALL_BLOCK, SMALL_BLOCKS};
+
+/// The only byte of a text or bytes field that is empty.
+const EMPTY: u8 = 1;
+
 /// Appends a NULL of `width` bytes.
 #[inline]
 pub(crate) fn put_null(row: &mut Vec<u8>, width: usize) {
@@ -34,12 +39,33 @@ pub(crate) fn put_float64(row: &mut Vec<u8>, value: f64) {
     put_int64(row, bits ^ ((bits >> 63) as u64 >> 1) as i64);
 }
 
+/// A field of text or bytes, in the blocks that `decode` reads.
+pub(crate) fn put_bytes(row: &mut Vec<u8>, value: &[u8]) {
+    if value.is_empty() {
+        return row.push(EMPTY);
+    }
+    row.push(NON_EMPTY);
+    let (small, large) = value.split_at(value.len().min(SMALL_BLOCK * SMALL_BLOCKS));
+    let blocks = small.chunks(SMALL_BLOCK).map(|block| (block, SMALL_BLOCK));
+    let mut blocks = blocks.chain(large.chunks(BLOCK).map(|block| (block, BLOCK))).peekable();
+    while let Some((block, size)) = blocks.next() {
+        row.extend_from_slice(block);
+        row.resize(row.len() + size - block.len(), 0);
+        row.push(if blocks.peek().is_some() { CONTINUATION } else { block.len() as u8 });
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, BinaryArray};
+    use arrow::datatypes::DataType;
+    use arrow_row::{RowConverter, SortField};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::row::{float32, float64, int64, int128, value};
+    use crate::row::{bytes, float32, float64, int64, int128, value};
 
     fn put<T>(put: impl Fn(&mut Vec<u8>, T), value: T) -> Vec<u8> {
         let mut row = vec![];
@@ -48,6 +74,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn bytes_are_those_of_arrow_row(value in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let array: ArrayRef = Arc::new(BinaryArray::from_vec(vec![&value]));
+            let converter = RowConverter::new(vec![SortField::new(DataType::Binary)]).unwrap();
+            let rows = converter.convert_columns(&[array]).unwrap();
+            let mut field = vec![];
+            put_bytes(&mut field, &value);
+            prop_assert_eq!(&field[..], rows.row(0).data());
+            prop_assert_eq!(bytes(&field), value);
+        }
+
         #[test]
         fn fields_are_decoded_again(
             small in any::<i64>(), large in any::<i128>(), single in any::<f32>(),

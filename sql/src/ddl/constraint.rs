@@ -70,6 +70,7 @@ impl Definer<'_> {
         name: Option<&Ident>,
         columns: Vec<usize>,
     ) -> Result<(), Error> {
+        self.refuse_numerics(&columns, "a primary key")?;
         let table = self.relation.name.clone();
         let RelationKind::Table { key } = &mut self.relation.kind else {
             return Err(Error::internal("a key of what is no table"));
@@ -100,6 +101,7 @@ impl Definer<'_> {
         for place in &columns {
             check_key(&self.relation.columns[*place].kind)?;
         }
+        self.refuse_numerics(&columns, "UNIQUE")?;
         let name = self.index_name(name, &columns, if is_index { "idx" } else { "key" })?;
         self.push(name, ConstraintKind::Unique { columns, is_index });
         Ok(())
@@ -113,6 +115,7 @@ impl Definer<'_> {
         key: &ForeignKeyConstraint,
     ) -> Result<(), Error> {
         refuse_deferrable(key.characteristics.as_ref())?;
+        self.refuse_numerics(&columns, "FOREIGN KEY")?;
         let kind = foreign_key::kind(self, columns.clone(), key)?;
         let name = self.constraint_name(name, &columns, "fkey")?;
         self.push(name, kind);
@@ -139,6 +142,17 @@ impl Definer<'_> {
         let name = self.constraint_name(name, &named, "check")?;
         self.push(name, ConstraintKind::Check { expression });
         Ok(())
+    }
+
+    /// 1.0 and 1.00 are one key, and other bytes.
+    fn refuse_numerics(&self, columns: &[usize], what: &str) -> Result<(), Error> {
+        let is_numeric = |place: &usize| self.relation.columns[*place].kind == Type::Numeric(None);
+        if !columns.iter().any(is_numeric) {
+            return Ok(());
+        }
+        let what = format!("{what} of a numeric without precision");
+        Err(Error::unsupported(what)
+            .with_hint("Give it a precision and a scale, as in numeric(12,2)."))
     }
 
     fn push(&mut self, name: String, kind: ConstraintKind) {

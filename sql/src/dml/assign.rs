@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float32Array};
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float32Array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{Decimal128Type, Float32Type, Float64Type};
+use stillframe_protocol::numeric::Numeric;
 
 use crate::text::{Excess, TextColumn, TextDecoder, TextFormat};
 use crate::{Column, Error, SqlState, Type};
@@ -188,6 +189,16 @@ fn rounded(array: &ArrayRef) -> Option<ArrayRef> {
                     quotient + if rest.abs() >= divisor - rest.abs() { rest.signum() } else { 0 }
                 });
             Some(Arc::new(rounded.with_data_type(DataType::Decimal128(38, 0))))
+        }
+        DataType::LargeBinary => {
+            let values = array.as_binary::<i64>().iter();
+            let values = values.map(|bytes| {
+                let Some(bytes) = bytes else { return Some(None) };
+                let whole = Numeric::decode(bytes)?.to_integer()?;
+                (whole.unsigned_abs() < 10u128.pow(38)).then_some(Some(whole))
+            });
+            let values: Decimal128Array = values.collect::<Option<Vec<_>>>()?.into();
+            Some(Arc::new(values.with_data_type(DataType::Decimal128(38, 0))))
         }
         _ => Some(Arc::clone(array)),
     }

@@ -106,6 +106,7 @@ fn scalar(literal: &Literal) -> ScalarValue {
         Literal::Decimal128(value, precision, scale) => {
             ScalarValue::Decimal128(Some(*value), *precision, *scale)
         }
+        Literal::Numeric(value) => ScalarValue::LargeBinary(Some(value.clone())),
         Literal::Utf8(value) => ScalarValue::Utf8(Some(value.clone())),
         Literal::Binary(value) => ScalarValue::Binary(Some(value.clone())),
         Literal::Date32(value) => ScalarValue::Date32(Some(*value)),

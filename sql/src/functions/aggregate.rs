@@ -4,7 +4,9 @@ mod collected;
 mod distinct;
 mod extreme;
 mod float;
+mod numeric;
 mod only;
+mod spread;
 mod total;
 
 use std::sync::Arc;
@@ -19,26 +21,31 @@ use datafusion::logical_expr::{
 };
 
 use crate::Type;
+use crate::functions::numeric::is_carried;
 use crate::functions::resolve::{Rank, rank};
 use crate::functions::scalar::no_function;
 use crate::text::MAX_PRECISION;
+pub(super) use extreme::minimum;
 use float::{FloatTotals, WindowedFloats};
+use numeric::{NumericTotals, SlidingNumeric};
 pub(crate) use only::ONLY_ROW_OF;
 pub(super) use only::{first_two, only_row, only_row_of};
 use total::{ExactTotals, Groups, IntervalTotals};
 
-/// Digits after the point that the average of exact numbers has at least.
-const AVERAGE_SCALE_MIN: i8 = 16;
+/// A sum of 2^63 decimals of so many digits has 38 at most.
+pub(crate) const NARROW_PRECISION: u8 = 19;
 
 /// All of them.
 pub(super) fn functions() -> Vec<Arc<AggregateUDF>> {
-    vec![
+    let mut functions = vec![
         Total::udaf(Kind::Sum),
         Total::udaf(Kind::Average),
-        extreme::minimum(),
+        minimum(),
         extreme::maximum(),
         collected::array_agg(),
-    ]
+    ];
+    functions.extend(spread::functions());
+    functions
 }
 
 /// `sum`
@@ -68,17 +75,22 @@ impl Total {
 
 /// The type that comes out; none if there is no such aggregate.
 fn result(kind: Kind, argument: &DataType) -> Option<Type> {
-    let widest = |scale| Type::Numeric(Some((MAX_PRECISION, scale)));
     if matches!(argument, DataType::Interval(IntervalUnit::MonthDayNano)) {
         return Some(Type::Interval);
     }
     Some(match (kind, rank(argument)?) {
         (Kind::Sum, Rank::SmallInt | Rank::Integer) => Type::BigInt,
-        (Kind::Sum, Rank::BigInt) => widest(0),
-        (Kind::Sum, Rank::Numeric) => widest(scale(argument)),
+        (Kind::Sum, Rank::BigInt) => Type::Numeric(Some((MAX_PRECISION, 0))),
+        (Kind::Sum, Rank::Numeric) => match argument {
+            DataType::Decimal128(..=NARROW_PRECISION, scale) => {
+                Type::Numeric(Some((MAX_PRECISION, *scale)))
+            }
+            _ => Type::Numeric(None),
+        },
         (Kind::Sum, Rank::Real) => Type::Real,
-        (Kind::Average, Rank::Numeric) => widest(scale(argument).max(AVERAGE_SCALE_MIN)),
-        (Kind::Average, Rank::SmallInt | Rank::Integer | Rank::BigInt) => widest(AVERAGE_SCALE_MIN),
+        (Kind::Average, Rank::SmallInt | Rank::Integer | Rank::BigInt | Rank::Numeric) => {
+            Type::Numeric(None)
+        }
         (Kind::Sum, Rank::Double) | (Kind::Average, Rank::Real | Rank::Double) => Type::Double,
     })
 }
@@ -109,6 +121,8 @@ impl Total {
             Box::new(FloatTotals::new(self.kind, output))
         } else if matches!(argument, DataType::Interval(_)) {
             Box::new(IntervalTotals::new(self.kind))
+        } else if is_carried(argument) {
+            Box::new(NumericTotals::new(self.kind))
         } else {
             Box::new(ExactTotals::new(self.kind, scale(argument), output))
         })
@@ -164,6 +178,8 @@ impl AggregateUDFImpl for Total {
             vec![("sum", DataType::Float64), ("count", DataType::Int64)]
         } else if matches!(argument, DataType::Interval(_)) {
             vec![("sum", argument.clone()), ("count", DataType::Int64)]
+        } else if is_carried(argument) {
+            vec![("parts", DataType::Binary), ("count", DataType::Int64)]
         } else {
             vec![
                 ("low", DataType::Decimal128(MAX_PRECISION, 0)),
@@ -210,6 +226,9 @@ impl AggregateUDFImpl for Total {
         }
         if matches!(argument, DataType::Interval(_)) {
             return Ok(Box::new(total::OneGroup::new(self.groups(&arguments)?)));
+        }
+        if is_carried(argument) {
+            return Ok(Box::new(SlidingNumeric::new(self.kind)));
         }
         Ok(Box::new(total::SlidingExact::new(self.kind, scale(argument), output)))
     }

@@ -1,8 +1,8 @@
 //! `+ - * / %` and the sign, as PostgreSQL computes them: no integer wraps, nothing divided by zero
 //! becomes infinite, and the types that come out are PostgreSQL's.
 //!
-//! A `numeric` has its scale in its type here, so a quotient has a fixed number of digits after the
-//! point: [`QUOTIENT_SCALE_MIN`] at least.
+//! Sums and products of decimals whose digits are sure to suffice are decimals again, with the
+//! scale that PostgreSQL gives them; all else is a `numeric` with a scale of its own.
 
 mod decimal;
 mod exact;
@@ -16,6 +16,7 @@ use arrow::datatypes::{
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
+use crate::functions::numeric::{self, CARRIER};
 use crate::functions::resolve::{Purpose, Rank, common, decimal, rank};
 use crate::functions::row::unary;
 use crate::functions::scalar::{Definition, Resolved, no_operator};
@@ -23,9 +24,6 @@ use crate::text::MAX_PRECISION;
 use crate::{Error, Type};
 
 pub(super) use moment::divide as interval_quotient;
-
-/// Digits after the point that a quotient of `numeric`s has at least.
-pub(super) const QUOTIENT_SCALE_MIN: i8 = 16;
 
 /// An operator of two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +121,11 @@ fn resolve(operator: Operator, types: &[DataType]) -> Result<Resolved, Error> {
             Ok(Resolved::new(vec![both.clone(), both], returns))
         }
         Rank::Numeric => {
-            let (left, right) = (decimal(left).ok_or_else(none)?, decimal(right).ok_or_else(none)?);
-            let returns = numeric_result(operator, left, right)?;
+            let operands = decimal(left).zip(decimal(right));
+            let result = operands.and_then(|(left, right)| decimal_result(operator, left, right));
+            let (Some((left, right)), Some(returns)) = (operands, result) else {
+                return Ok(Resolved::new(vec![CARRIER; 2], Type::Numeric(None)));
+            };
             let arguments =
                 [left, right].map(|(precision, scale)| DataType::Decimal128(precision, scale));
             Ok(Resolved::new(arguments.to_vec(), returns))
@@ -137,28 +138,21 @@ fn resolve(operator: Operator, types: &[DataType]) -> Result<Resolved, Error> {
     }
 }
 
-/// The type of what two decimals give. With as many digits as there can be, what is too large is
-/// seen only when it is computed.
-fn numeric_result(operator: Operator, left: (u8, i8), right: (u8, i8)) -> Result<Type, Error> {
+/// The type of what two decimals give; none if it has no type with room for all results and a
+/// scale that is known.
+fn decimal_result(operator: Operator, left: (u8, i8), right: (u8, i8)) -> Option<Type> {
     let whole = |(precision, scale): (u8, i8)| i32::from(precision) - i32::from(scale);
-    let widest = i32::from(MAX_PRECISION);
-    let scale = left.1.max(right.1);
+    let scale = i32::from(left.1.max(right.1));
     let (precision, scale) = match operator {
-        Operator::Add | Operator::Subtract => {
-            (whole(left).max(whole(right)) + 1 + i32::from(scale), i32::from(scale))
-        }
+        Operator::Add | Operator::Subtract => (whole(left).max(whole(right)) + 1 + scale, scale),
         Operator::Multiply => {
             (i32::from(left.0) + i32::from(right.0), i32::from(left.1) + i32::from(right.1))
         }
-        Operator::Divide => (widest, i32::from(scale.max(QUOTIENT_SCALE_MIN))),
-        Operator::Modulo => (whole(left).max(whole(right)) + i32::from(scale), i32::from(scale)),
+        Operator::Divide => return None,
+        Operator::Modulo => (whole(left).max(whole(right)) + scale, scale),
     };
-    if scale > widest {
-        return Err(Error::unsupported(format!("a product with {scale} digits after the point"))
-            .with_hint("Cast the factors to numeric types of smaller scale."));
-    }
-    let precision = precision.clamp(1, widest).max(scale);
-    Ok(Type::Numeric(Some((precision as u8, scale as i8))))
+    let fits = precision.max(scale) <= i32::from(MAX_PRECISION) && scale >= 0;
+    fits.then(|| Type::Numeric(Some((precision.max(scale).max(1) as u8, scale as i8))))
 }
 
 fn invoke(operator: Operator, arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -171,6 +165,15 @@ fn invoke(operator: Operator, arguments: &ScalarFunctionArgs) -> Result<Columnar
         [DataType::Float64, DataType::Float64] => float::double(operator, arguments),
         [DataType::Decimal128(_, left), DataType::Decimal128(_, right)] => {
             decimal::numeric(operator, *left, *right, arguments)
+        }
+        [DataType::LargeBinary, DataType::LargeBinary] => {
+            numeric::binary(arguments, |left, right| match operator {
+                Operator::Add => left.add(right),
+                Operator::Subtract => left.subtract(right),
+                Operator::Multiply => left.multiply(right),
+                Operator::Divide => left.divide(right),
+                Operator::Modulo => left.modulo(right),
+            })
         }
         [left, right, ..] => moment::invoke(operator, left, right, arguments),
         _ => Err(DataFusionError::Internal(format!("{} of {types:?}", operator.symbol()))),
@@ -208,6 +211,7 @@ fn negate(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         DataType::Decimal128(..) => {
             unary::<Decimal128Type, Decimal128Type>(operand, output, |value| Ok(-value))
         }
+        DataType::LargeBinary => numeric::unary(arguments, |value| Ok(value.negate())),
         DataType::Interval(IntervalUnit::MonthDayNano) => unary::<
             IntervalMonthDayNanoType,
             IntervalMonthDayNanoType,

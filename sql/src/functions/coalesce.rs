@@ -10,6 +10,9 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
+use crate::Type;
+use crate::functions::resolve::{Purpose, Rank, common, rank};
+
 /// The function.
 pub(super) fn coalesce() -> Arc<ScalarUDF> {
     let standard = datafusion::functions::core::coalesce();
@@ -38,6 +41,15 @@ impl ScalarUDFImpl for Coalesce {
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types = arguments.arg_fields.iter().map(|field| field.data_type().clone());
+        let types: Vec<_> = types.collect();
+        if types.iter().any(|data_type| rank(data_type) == Some(Rank::Numeric))
+            && let Some(common) = common(&types, Purpose::Column)
+            && let Some(kind) = Type::from_arrow(&common)
+            && types.iter().any(|data_type| *data_type != common)
+        {
+            return Ok(Arc::new(kind.field(self.name(), true)));
+        }
         // A literal of no type looks like text, and takes the type of what stands beside it.
         let is_open = |place: usize| {
             let literal = arguments.scalar_arguments.get(place).copied().flatten();

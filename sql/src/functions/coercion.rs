@@ -9,6 +9,8 @@
 mod alike;
 mod arguments;
 mod casts;
+mod keys;
+mod numbers;
 mod operands;
 
 use datafusion::common::config::ConfigOptions;
@@ -39,7 +41,8 @@ impl AnalyzerRule for Coercion {
         let format = format(config);
         let settled = plan.transform_up_with_subqueries(|plan| settle(plan, &format))?.data;
         let cast = settled.transform_up_with_subqueries(|plan| recast(plan, &format))?.data;
-        Ok(cast.transform_up_with_subqueries(alike::rewrite)?.data)
+        let alike = cast.transform_up_with_subqueries(alike::rewrite)?.data;
+        Ok(alike.transform_up_with_subqueries(keyed)?.data)
     }
 }
 
@@ -122,6 +125,14 @@ impl TreeNodeRewriter for Settle<'_> {
         let expr = self.standard.f_up(expr)?.data;
         Ok(Transformed::yes(expr))
     }
+}
+
+fn keyed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if matches!(plan, LogicalPlan::TableScan(_)) {
+        return Ok(Transformed::no(plan));
+    }
+    let schema = readable(&plan)?;
+    keys::plan(plan, &schema)?.map_data(|plan| plan.recompute_schema())
 }
 
 fn recast(plan: LogicalPlan, format: &TextFormat) -> Result<Transformed<LogicalPlan>> {

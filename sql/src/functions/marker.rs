@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 
 use crate::Error;
@@ -39,6 +39,18 @@ const CLAUSES: &[&str] = &[
 pub(super) fn condition(of: &str) -> String {
     format!("argument of {of}")
 }
+
+/// Stands for IS DISTINCT FROM, which DataFusion refuses at once of what it can't bring together.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Distinctness {
+    pub(super) operator: Operator,
+    signature: Signature,
+}
+
+/// The name of [`Distinctness`].
+pub(super) const DISTINCT: &str = "is distinct from";
+/// The name of its opposite.
+pub(super) const NOT_DISTINCT: &str = "is not distinct from";
 
 /// Marks a cast by the name of its type: DataFusion's name of a cast is that of its operand alone.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -78,7 +90,12 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     let typed = Typed { signature: Signature::any(2, Volatility::Immutable) };
     let recursive = Recursive { signature: signature() };
     let with_ties = WithTies { signature: signature() };
+    let distinctness = |operator| {
+        let signature = Signature::any(2, Volatility::Immutable);
+        Arc::new(ScalarUDF::new_from_impl(Distinctness { operator, signature }))
+    };
     conditions
+        .chain([Operator::IsDistinctFrom, Operator::IsNotDistinctFrom].map(distinctness))
         .chain([
             Arc::new(ScalarUDF::new_from_impl(typed)),
             Arc::new(ScalarUDF::new_from_impl(recursive)),
@@ -102,6 +119,27 @@ impl ScalarUDFImpl for Condition {
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
         Err(Error::internal(format!("an {} is left", self.name)).into())
+    }
+}
+
+impl ScalarUDFImpl for Distinctness {
+    fn name(&self) -> &str {
+        match self.operator {
+            Operator::IsDistinctFrom => DISTINCT,
+            _ => NOT_DISTINCT,
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Err(Error::internal("a comparison that nothing has settled is left").into())
     }
 }
 

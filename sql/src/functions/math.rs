@@ -6,11 +6,12 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+use stillframe_protocol::RowError;
+use stillframe_protocol::numeric::Numeric;
 
-use crate::functions::resolve::{Purpose, Rank, common, decimal, rank};
-use crate::functions::row::{
-    binary, division_by_zero, out_of_range, overflow, raise, raise_error, unary, underflow,
-};
+use crate::functions::numeric::{self, CARRIER};
+use crate::functions::resolve::{Purpose, Rank, common, rank};
+use crate::functions::row::{binary, out_of_range, overflow, raise, raise_error, unary, underflow};
 use crate::functions::scalar::{Definition, Resolved, no_function};
 use crate::text::{MAX_PRECISION, out_of_digits, rescale};
 use crate::{Error, SqlState, Type};
@@ -44,24 +45,27 @@ pub(super) static DEFINITIONS: &[Definition] = &[
         invoke: |a| rounded(a, Round::Zero),
     },
     Definition { name: "div", resolve: div_types, invoke: div },
-    Definition { name: "power", resolve: |types| doubles("power", types, 2), invoke: power },
-    Definition { name: "pow", resolve: |types| doubles("pow", types, 2), invoke: power },
-    Definition { name: "sqrt", resolve: |types| doubles("sqrt", types, 1), invoke: sqrt },
-    Definition { name: "exp", resolve: |types| doubles("exp", types, 1), invoke: exp },
+    Definition { name: "power", resolve: |types| analytic("power", types, 2), invoke: power },
+    Definition { name: "pow", resolve: |types| analytic("pow", types, 2), invoke: power },
+    Definition { name: "sqrt", resolve: |types| analytic("sqrt", types, 1), invoke: sqrt },
+    Definition { name: "exp", resolve: |types| analytic("exp", types, 1), invoke: exp },
     Definition {
         name: "ln",
-        resolve: |types| doubles("ln", types, 1),
-        invoke: |a| logarithm(a, f64::ln),
+        resolve: |types| analytic("ln", types, 1),
+        invoke: |a| logarithm(a, f64::ln, Numeric::ln),
     },
     Definition {
         name: "log",
-        resolve: |types| doubles("log", types, 1),
-        invoke: |a| logarithm(a, f64::log10),
+        resolve: log_types,
+        invoke: |a| match a.args.len() {
+            1 => logarithm(a, f64::log10, Numeric::log10),
+            _ => numeric::binary(a, |base, value| value.log(base)),
+        },
     },
     Definition {
         name: "log10",
-        resolve: |types| doubles("log10", types, 1),
-        invoke: |a| logarithm(a, f64::log10),
+        resolve: |types| analytic("log10", types, 1),
+        invoke: |a| logarithm(a, f64::log10, Numeric::log10),
     },
 ];
 
@@ -91,7 +95,7 @@ fn same(name: &'static str, types: &[DataType]) -> Result<Resolved, Error> {
 /// A decimal stays one, every other number is a double.
 fn double_or_decimal(name: &'static str, types: &[DataType]) -> Result<Resolved, Error> {
     match types {
-        [DataType::Decimal128(..)] => same(name, types),
+        [DataType::Decimal128(..) | DataType::LargeBinary] => same(name, types),
         [operand] if rank(operand).is_some() || operand.is_null() => {
             Ok(Resolved::new(vec![DataType::Float64], Type::Double))
         }
@@ -101,7 +105,7 @@ fn double_or_decimal(name: &'static str, types: &[DataType]) -> Result<Resolved,
 
 fn sign_types(types: &[DataType]) -> Result<Resolved, Error> {
     let mut resolved = double_or_decimal("sign", types)?;
-    if matches!(resolved.returns, Type::Numeric(_)) {
+    if matches!(resolved.returns, Type::Numeric(Some(_))) {
         resolved.returns = Type::Numeric(Some((1, 0)));
     }
     Ok(resolved)
@@ -118,51 +122,77 @@ fn whole(name: &'static str, types: &[DataType]) -> Result<Resolved, Error> {
     }
 }
 
-/// `round(x)` and `round(numeric, digits)`.
+/// `round(x)` and `round(numeric, digits)`. A decimal stays one, if `Coercion` doesn't find that the
+/// digits aren't constant and make it a numeric.
 fn to_scale(name: &'static str, types: &[DataType]) -> Result<Resolved, Error> {
     match types {
         [_] => whole(name, types),
         [number, digits] => {
             let none = || no_function(name, types);
             // What is of no type yet is a numeric here.
-            let bare = Type::Numeric(None).arrow();
-            let number = if number.is_null() { &bare } else { number };
-            let (precision, scale) = decimal(number).ok_or_else(none)?;
-            if !matches!(rank(digits), Some(Rank::SmallInt | Rank::Integer)) {
+            let carrier = CARRIER;
+            let number = if number.is_null() { &carrier } else { number };
+            if rank(number).is_none_or(|rank| rank > Rank::Numeric)
+                || !matches!(rank(digits), Some(Rank::SmallInt | Rank::Integer))
+            {
                 return Err(none());
             }
-            // How many digits are asked for isn't part of a type; `Coercion` narrows the scale
-            // where it is a constant.
-            let returns = Type::Numeric(Some(((precision + 1).min(MAX_PRECISION), scale)));
-            Ok(Resolved::new(
-                vec![DataType::Decimal128(precision, scale), DataType::Int32],
-                returns,
-            ))
+            match number {
+                DataType::Decimal128(precision, scale) => {
+                    let digits = (precision + 1).min(MAX_PRECISION);
+                    let returns = Type::Numeric(Some((digits, *scale)));
+                    Ok(Resolved::new(vec![number.clone(), DataType::Int32], returns))
+                }
+                _ => Ok(Resolved::new(vec![CARRIER, DataType::Int32], Type::Numeric(None))),
+            }
         }
         _ => Err(no_function(name, types)),
     }
 }
 
-fn doubles(name: &'static str, types: &[DataType], count: usize) -> Result<Resolved, Error> {
-    if types.len() != count || types.iter().any(|operand| rank(operand).is_none()) {
-        return Err(no_function(name, types));
+/// Doubles, unless there are numerics and nothing else but integers.
+fn analytic(name: &'static str, types: &[DataType], count: usize) -> Result<Resolved, Error> {
+    let none = || no_function(name, types);
+    if types.len() != count {
+        return Err(none());
     }
-    // PostgreSQL computes these of numerics to many digits.
-    if types.iter().any(|operand| rank(operand) == Some(Rank::Numeric))
-        && !types.iter().any(|operand| rank(operand) >= Some(Rank::Real))
-    {
-        return Err(Error::unsupported(format!("{name} of a numeric"))
-            .with_hint("Cast it to double precision."));
+    let mut high = None;
+    for data_type in types.iter().filter(|data_type| !data_type.is_null()) {
+        high = high.max(Some(rank(data_type).ok_or_else(none)?));
+    }
+    if high == Some(Rank::Numeric) {
+        return Ok(Resolved::new(vec![CARRIER; count], Type::Numeric(None)));
     }
     Ok(Resolved::new(vec![DataType::Float64; count], Type::Double))
 }
 
+fn log_types(types: &[DataType]) -> Result<Resolved, Error> {
+    match types {
+        [_, _] => numerics("log", types, Type::Numeric(None)),
+        _ => analytic("log", types, 1),
+    }
+}
+
+/// Exact numbers only, as numerics.
+pub(super) fn numerics(
+    name: &'static str,
+    types: &[DataType],
+    returns: Type,
+) -> Result<Resolved, Error> {
+    let is_exact = |data_type: &DataType| {
+        data_type.is_null() || rank(data_type).is_some_and(|rank| rank <= Rank::Numeric)
+    };
+    if types.is_empty() || !types.iter().all(is_exact) {
+        return Err(no_function(name, types));
+    }
+    Ok(Resolved::new(vec![CARRIER; types.len()], returns))
+}
+
 fn div_types(types: &[DataType]) -> Result<Resolved, Error> {
-    let none = || no_function("div", types);
-    let [left, right] = types else { return Err(none()) };
-    let (left, right) = (decimal(left).ok_or_else(none)?, decimal(right).ok_or_else(none)?);
-    let both = DataType::Decimal128(MAX_PRECISION, left.1.max(right.1));
-    Ok(Resolved::new(vec![both.clone(), both], Type::Numeric(Some((MAX_PRECISION, 0)))))
+    match types {
+        [_, _] => numerics("div", types, Type::Numeric(None)),
+        _ => Err(no_function("div", types)),
+    }
 }
 
 fn unexpected(operand: &ColumnarValue) -> DataFusionError {
@@ -190,6 +220,7 @@ fn abs(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         DataType::Decimal128(..) => {
             unary::<Decimal128Type, Decimal128Type>(operand, output, |value| Ok(value.abs()))
         }
+        DataType::LargeBinary => numeric::unary(arguments, |value| Ok(value.abs())),
         _ => Err(unexpected(operand)),
     }
 }
@@ -203,6 +234,7 @@ fn sign(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         DataType::Decimal128(..) => {
             unary::<Decimal128Type, Decimal128Type>(operand, output, |value| Ok(value.signum()))
         }
+        DataType::LargeBinary => numeric::unary(arguments, |value| Ok(value.sign())),
         _ => Err(unexpected(operand)),
     }
 }
@@ -224,6 +256,12 @@ fn to_whole(arguments: &ScalarFunctionArgs, round: Round) -> Result<ColumnarValu
                 at_scale(value, scale, 0, round)
             })
         }
+        DataType::LargeBinary => numeric::unary(arguments, |value| match round {
+            Round::Up => value.ceil(),
+            Round::Down => value.floor(),
+            Round::Zero => value.truncate(0),
+            Round::Nearest => value.round(0),
+        }),
         _ => Err(unexpected(operand)),
     }
 }
@@ -246,6 +284,12 @@ fn at_scale(value: i128, from: i8, to: i8, round: Round) -> Row<i128> {
 /// Rounds to a number of digits after the point, which may be negative.
 fn rounded(arguments: &ScalarFunctionArgs, round: Round) -> Result<ColumnarValue> {
     let [number, _] = arguments.args.as_slice() else { return to_whole(arguments, round) };
+    if numeric::is_carried(&number.data_type()) {
+        return numeric::with_integer(arguments, |value, digits| match round {
+            Round::Zero => value.truncate(digits),
+            _ => value.round(digits),
+        });
+    }
     let (DataType::Decimal128(_, from), DataType::Decimal128(_, to)) =
         (number.data_type(), arguments.return_type().clone())
     else {
@@ -262,12 +306,18 @@ fn rounded(arguments: &ScalarFunctionArgs, round: Round) -> Result<ColumnarValue
 }
 
 fn div(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    binary::<Decimal128Type, Decimal128Type, Decimal128Type>(arguments, |left, right| {
-        if right == 0 { Err(division_by_zero()) } else { Ok(left / right) }
-    })
+    numeric::binary(arguments, Numeric::divide_whole)
+}
+
+/// Whether it is the function of numerics that is called.
+fn of_numerics(arguments: &ScalarFunctionArgs) -> bool {
+    numeric::is_carried(&arguments.args[0].data_type())
 }
 
 fn power(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    if of_numerics(arguments) {
+        return numeric::binary(arguments, Numeric::power);
+    }
     binary::<Float64Type, Float64Type, Float64Type>(arguments, |base, exponent| {
         if base == 0.0 && exponent < 0.0 {
             let message = "zero raised to a negative power is undefined";
@@ -283,6 +333,9 @@ fn power(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 }
 
 fn sqrt(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    if of_numerics(arguments) {
+        return numeric::unary(arguments, Numeric::sqrt);
+    }
     let (operand, output) = (&arguments.args[0], arguments.return_type());
     unary::<Float64Type, Float64Type>(operand, output, |value| {
         if value < 0.0 {
@@ -294,13 +347,23 @@ fn sqrt(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 }
 
 fn exp(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    if of_numerics(arguments) {
+        return numeric::unary(arguments, Numeric::exp);
+    }
     let (operand, output) = (&arguments.args[0], arguments.return_type());
     unary::<Float64Type, Float64Type>(operand, output, |value| {
         checked(value.exp(), value.is_finite(), value.is_finite())
     })
 }
 
-fn logarithm(arguments: &ScalarFunctionArgs, logarithm: fn(f64) -> f64) -> Result<ColumnarValue> {
+fn logarithm(
+    arguments: &ScalarFunctionArgs,
+    logarithm: fn(f64) -> f64,
+    of_numeric: fn(&Numeric) -> std::result::Result<Numeric, RowError>,
+) -> Result<ColumnarValue> {
+    if of_numerics(arguments) {
+        return numeric::unary(arguments, of_numeric);
+    }
     let (operand, output) = (&arguments.args[0], arguments.return_type());
     unary::<Float64Type, Float64Type>(operand, output, |value| {
         let refuse = |message| Err(raise(SqlState::from_code("2201E"), message));

@@ -15,6 +15,7 @@ use crate::functions::arithmetic::Operator;
 use crate::functions::coercion::is_untyped;
 use crate::functions::concat::CONCAT;
 use crate::functions::datetime::{self, extract_scale};
+use crate::functions::numeric::{is_carried, key_of};
 use crate::functions::resolve::{Purpose, common};
 use crate::functions::scalar::{Definition, Function, no_operator, type_name};
 use crate::functions::typed::{Typed, is_text, kind_of};
@@ -145,7 +146,15 @@ fn comparable(mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<RawBinaryExp
         }
         return Ok(expr);
     }
-    if common(&[left.clone(), right.clone()], Purpose::Comparison).is_some() {
+    if let Some(common) = common(&[left.clone(), right.clone()], Purpose::Comparison) {
+        if left != right && (is_carried(&left) || is_carried(&right)) {
+            let settled = |operand| match is_carried(&common) {
+                true => key_of(operand),
+                false => typed(operand, common.clone()),
+            };
+            expr.left = settled(expr.left);
+            expr.right = settled(expr.right);
+        }
         return Ok(expr);
     }
     match (is_text(&expr.left), is_text(&expr.right)) {

@@ -23,7 +23,7 @@ pub(super) fn rank(data_type: &DataType) -> Option<Rank> {
         DataType::Int8 | DataType::UInt8 | DataType::Int16 => Rank::SmallInt,
         DataType::UInt16 | DataType::Int32 => Rank::Integer,
         DataType::UInt32 | DataType::UInt64 | DataType::Int64 => Rank::BigInt,
-        DataType::Decimal128(..) => Rank::Numeric,
+        DataType::Decimal128(..) | DataType::LargeBinary => Rank::Numeric,
         DataType::Float16 | DataType::Float32 => Rank::Real,
         DataType::Float64 => Rank::Double,
         _ => return None,
@@ -44,7 +44,8 @@ impl Rank {
     }
 }
 
-/// Precision and scale of the decimal that holds every value of an exact number's type.
+/// Precision and scale of the decimal that holds every value of an exact number's type; none if
+/// they aren't the type's.
 pub(super) fn decimal(data_type: &DataType) -> Option<(u8, i8)> {
     match data_type {
         DataType::Decimal128(precision, scale) => Some((*precision, *scale)),
@@ -80,7 +81,7 @@ pub(super) fn common(types: &[DataType], purpose: Purpose) -> Option<DataType> {
 fn plain(data_type: &DataType) -> DataType {
     match data_type {
         DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
-        DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
+        DataType::BinaryView => DataType::Binary,
         DataType::Int8 | DataType::UInt8 => DataType::Int16,
         DataType::UInt16 => DataType::Int32,
         DataType::UInt32 | DataType::UInt64 => DataType::Int64,
@@ -102,7 +103,15 @@ fn pair(left: &DataType, right: &DataType, purpose: Purpose) -> Option<DataType>
     if let (Some(left_rank), Some(right_rank)) = (rank(left), rank(right)) {
         let high = left_rank.max(right_rank);
         if high == Rank::Numeric {
-            return wider(decimal(left)?, decimal(right)?);
+            return Some(match (decimal(left), decimal(right)) {
+                // Every value keeps the scale that it has.
+                (Some(left), Some(right))
+                    if purpose == Purpose::Comparison || left.1 == right.1 =>
+                {
+                    wider(left, right)
+                }
+                _ => high.data_type(),
+            });
         }
         // PostgreSQL has no operator for real with anything but double precision.
         if high == Rank::Real && purpose == Purpose::Comparison {
@@ -114,12 +123,15 @@ fn pair(left: &DataType, right: &DataType, purpose: Purpose) -> Option<DataType>
     Some(if left_rank >= right_rank { left.clone() } else { right.clone() })
 }
 
-fn wider(left: (u8, i8), right: (u8, i8)) -> Option<DataType> {
+/// A decimal with room for the values of both; without enough, what has any.
+fn wider(left: (u8, i8), right: (u8, i8)) -> DataType {
     let scale = left.1.max(right.1);
     let digits = |(precision, scale): (u8, i8)| i32::from(precision) - i32::from(scale);
     let whole = digits(left).max(digits(right));
-    let precision = (whole + i32::from(scale)).clamp(1, i32::from(MAX_PRECISION)) as u8;
-    Some(DataType::Decimal128(precision, scale))
+    match u8::try_from(whole + i32::from(scale)) {
+        Ok(precision @ 1..=MAX_PRECISION) => DataType::Decimal128(precision, scale),
+        _ => Rank::Numeric.data_type(),
+    }
 }
 
 fn date_rank(data_type: &DataType) -> Option<u8> {

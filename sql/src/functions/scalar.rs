@@ -11,6 +11,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
+use crate::functions::numeric::is_carried;
 use crate::{Error, SqlState, Type};
 
 /// What a function makes of its arguments' types.
@@ -129,7 +130,13 @@ impl ScalarUDFImpl for Function {
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        Ok(self.resolve(arguments).map_or(arguments.to_vec(), |resolved| resolved.arguments))
+        let Ok(resolved) = self.resolve(arguments) else { return Ok(arguments.to_vec()) };
+        // DataFusion knows no casts to numerics and back. `Coercion` makes them.
+        let mut pairs = arguments.iter().zip(&resolved.arguments);
+        if pairs.any(|(from, to)| from != to && (is_carried(from) || is_carried(to))) {
+            return Ok(arguments.to_vec());
+        }
+        Ok(resolved.arguments)
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -10,6 +10,8 @@ use datafusion::logical_expr::{
     Distinct, Expr, ExprFunctionExt, Join, JoinType, LogicalPlan, LogicalPlanBuilder,
 };
 
+use crate::functions::numeric::{is_carried, key_of};
+
 /// The name of the column with the numbers.
 const NUMBER: &str = "stillframe number";
 
@@ -57,7 +59,10 @@ pub(super) fn numbered(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn with_numbers(side: LogicalPlan) -> Result<LogicalPlan> {
-    let columns: Vec<_> = side.schema().columns().into_iter().map(Expr::Column).collect();
-    let number = row_number().partition_by(columns.clone()).build()?.alias(NUMBER);
+    let columns = side.schema().iter().map(|(relation, field)| {
+        let column = Expr::Column((relation, field.as_ref()).into());
+        if is_carried(field.data_type()) { key_of(column) } else { column }
+    });
+    let number = row_number().partition_by(columns.collect()).build()?.alias(NUMBER);
     LogicalPlanBuilder::from(side).window(vec![number])?.build()
 }

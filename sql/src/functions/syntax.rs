@@ -28,7 +28,8 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-use crate::functions::marker::{RECURSIVE, WITH_TIES};
+use crate::functions::arithmetic::NEGATE;
+use crate::functions::marker::{DISTINCT, NOT_DISTINCT, RECURSIVE, WITH_TIES};
 use crate::functions::pattern;
 use crate::resolve::references;
 use crate::{Error, SqlState, Type, names};
@@ -159,6 +160,16 @@ impl Rewriter {
                 if let BinaryOperator::PGCustomBinaryOperator(parts) = op {
                     *op = operator(parts)?;
                 }
+            }
+            Expr::IsDistinctFrom(left, right) => {
+                *expr = call(DISTINCT, vec![take(left), take(right)]);
+            }
+            Expr::IsNotDistinctFrom(left, right) => {
+                *expr = call(NOT_DISTINCT, vec![take(left), take(right)]);
+            }
+            // DataFusion's sign is for the types it knows.
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr: operand } => {
+                *expr = call(NEGATE.name, vec![take(operand)]);
             }
             Expr::Collate { expr: operand, collation } => {
                 check_collation(collation)?;
@@ -306,8 +317,8 @@ fn escaped(pattern: Expr, escape: ValueWithSpan) -> Result<Expr, Error> {
     })
 }
 
-/// VALUES whose columns mix texts with something else as UNION ALL, in which texts take the type of
-/// the others; VALUES would make texts of all.
+/// VALUES whose columns mix texts with something else, or numerics with and without a scale in their
+/// type, as UNION ALL: there all take one type. VALUES would make texts of all, or refuse.
 fn separate_values(body: &mut SetExpr) {
     let SetExpr::Values(values) = body else { return };
     let is_text = |expr: &Expr| {
@@ -324,12 +335,35 @@ fn separate_values(body: &mut SetExpr) {
     let columns = values.rows.first().map_or(0, |row| row.content.len());
     let is_mixed = (0..columns).any(|place| {
         let column = || values.rows.iter().filter_map(|row| row.content.get(place));
-        column().any(is_text) && column().any(|expr| !is_text(expr) && !is_null(expr))
+        let is_other = |expr: &Expr| !is_text(expr) && !is_null(expr);
+        let has_others = column().any(is_other);
+        column().any(is_text) && has_others
+            || column().any(is_decimal) && column().any(|expr| is_other(expr) && !is_number(expr))
     });
     // Rows of unequal length are an error that VALUES tells best.
     if is_mixed && values.rows.iter().all(|row| row.content.len() == columns) {
         let rows = std::mem::take(&mut values.rows);
         *body = union_of(rows.into_iter().map(|row| select_of(row.content)).collect());
+    }
+}
+
+/// A literal with a fraction, or a cast to `numeric`.
+fn is_decimal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_decimal(inner),
+        Expr::Cast { data_type, .. } => {
+            matches!(data_type, DataType::Numeric(_) | DataType::Decimal(_))
+        }
+        other => is_number(other) && other.to_string().parse::<i64>().is_err(),
+    }
+}
+
+/// A literal number, of which the type is plain.
+fn is_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_number(inner),
+        Expr::Value(ValueWithSpan { value: Value::Number(..), .. }) => true,
+        _ => false,
     }
 }
 
@@ -574,7 +608,7 @@ mod tests {
             "SELECT '9223372036854775808'::NUMERIC(19,0)"
         );
         assert_eq!(rewritten("SELECT 1.50"), "SELECT '1.50'::NUMERIC(3,2)");
-        assert_eq!(rewritten("SELECT .05"), "SELECT '.05'::NUMERIC(2,2)");
+        assert_eq!(rewritten("SELECT .05"), "SELECT '0.05'::NUMERIC(2,2)");
         assert_eq!(rewritten("SELECT 1.5e3"), "SELECT '1500'::NUMERIC(4,0)");
         assert_eq!(rewritten("SELECT -1.5e-3"), "SELECT '-0.0015'::NUMERIC(4,4)");
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{
     ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder,
     Float64Builder, Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder,
-    ListArray, NullBufferBuilder, StringBuilder, Time64MicrosecondBuilder,
+    LargeBinaryBuilder, ListArray, NullBufferBuilder, StringBuilder, Time64MicrosecondBuilder,
     TimestampMicrosecondBuilder,
 };
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
@@ -17,7 +17,7 @@ use crate::text::integer::integer;
 use crate::text::interval::parse_interval;
 use crate::text::list::elements;
 use crate::text::moment::{date, time, timestamp, timestamptz};
-use crate::text::numeric::{MAX_PRECISION, Numeric, out_of_precision};
+use crate::text::numeric::{MAX_PRECISION, Numeric, numeric, out_of_precision};
 use crate::text::uuid::uuid;
 use crate::text::{TextFormat, invalid_syntax, json, trim};
 use crate::{Error, SqlState, Type};
@@ -49,7 +49,8 @@ enum Builder {
     BigInt(Int64Builder),
     Real(Float32Builder),
     Double(Float64Builder),
-    Numeric(Decimal128Builder, u8, i8),
+    Decimal(Decimal128Builder, u8, i8),
+    Numeric(LargeBinaryBuilder),
     Text(StringBuilder),
     Bytea(BinaryBuilder),
     Date(Date32Builder),
@@ -74,9 +75,9 @@ impl TextDecoder {
                 DataType::Decimal128(precision, scale) => {
                     let builder = Decimal128Builder::new()
                         .with_data_type(DataType::Decimal128(precision, scale));
-                    Builder::Numeric(builder, precision, scale)
+                    Builder::Decimal(builder, precision, scale)
                 }
-                other => return Err(Error::unsupported(format!("text as {other}"))),
+                _ => Builder::Numeric(LargeBinaryBuilder::new()),
             },
             Type::Text
             | Type::Varchar(_)
@@ -146,9 +147,10 @@ impl TextDecoder {
             // Equal floats must be the same bytes.
             Builder::Real(builder) => builder.append_value(normal_real(real(text)?)),
             Builder::Double(builder) => builder.append_value(normal_double(double(text)?)),
-            Builder::Numeric(builder, precision, scale) => {
-                builder.append_value(numeric(text, *precision, *scale)?);
+            Builder::Decimal(builder, precision, scale) => {
+                builder.append_value(decimal(text, *precision, *scale)?);
             }
+            Builder::Numeric(builder) => builder.append_value(numeric(text)?.to_bytes()),
             Builder::Text(builder) => match self.kind {
                 Type::Uuid => builder.append_value(uuid(text)?),
                 Type::Json => {
@@ -182,7 +184,8 @@ impl TextDecoder {
             Builder::BigInt(builder) => builder.append_null(),
             Builder::Real(builder) => builder.append_null(),
             Builder::Double(builder) => builder.append_null(),
-            Builder::Numeric(builder, ..) => builder.append_null(),
+            Builder::Decimal(builder, ..) => builder.append_null(),
+            Builder::Numeric(builder) => builder.append_null(),
             Builder::Text(builder) => builder.append_null(),
             Builder::Bytea(builder) => builder.append_null(),
             Builder::Date(builder) => builder.append_null(),
@@ -208,7 +211,8 @@ impl TextDecoder {
             Builder::BigInt(builder) => Arc::new(builder.finish()),
             Builder::Real(builder) => Arc::new(builder.finish()),
             Builder::Double(builder) => Arc::new(builder.finish()),
-            Builder::Numeric(builder, ..) => Arc::new(builder.finish()),
+            Builder::Decimal(builder, ..) => Arc::new(builder.finish()),
+            Builder::Numeric(builder) => Arc::new(builder.finish()),
             Builder::Text(builder) => Arc::new(builder.finish()),
             Builder::Bytea(builder) => Arc::new(builder.finish()),
             Builder::Date(builder) => Arc::new(builder.finish()),
@@ -271,7 +275,7 @@ fn boolean(text: &str) -> Result<bool, Error> {
     }
 }
 
-fn numeric(text: &str, precision: u8, scale: i8) -> Result<i128, Error> {
+fn decimal(text: &str, precision: u8, scale: i8) -> Result<i128, Error> {
     let scale_max = u8::try_from(scale).unwrap_or(0);
     let overflow = || out_of_precision(precision, scale);
     let number = Numeric::parse(text, scale_max).map_err(|error| match error.state {

@@ -3,7 +3,8 @@
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array,
     Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray,
-    ListArray, StringArray, StringViewArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+    LargeBinaryArray, ListArray, StringArray, StringViewArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
 };
 use arrow::buffer::NullBuffer;
 use arrow::compute::{CastOptions, cast_with_options};
@@ -14,7 +15,7 @@ use crate::text::integer::write_integer;
 use crate::text::interval::write_interval;
 use crate::text::list::write_element;
 use crate::text::moment::{write_date, write_time, write_timestamp, write_timestamptz};
-use crate::text::numeric::write_numeric;
+use crate::text::numeric::{write_decimal, write_numeric};
 use crate::text::{TextFormat, TimeZone};
 use crate::{Error, Type};
 
@@ -35,7 +36,8 @@ enum Values {
     Int64(Int64Array),
     Real(Float32Array, i32),
     Double(Float64Array, i32),
-    Numeric(Decimal128Array, i8),
+    Decimal(Decimal128Array, i8),
+    Numeric(LargeBinaryArray),
     Text(StringArray),
     /// With blanks up to so many characters.
     Padded(StringArray, usize),
@@ -67,7 +69,8 @@ impl TextColumn {
             DataType::Float64 => {
                 Values::Double(array.as_primitive().clone(), format.extra_float_digits)
             }
-            DataType::Decimal128(_, scale) => Values::Numeric(array.as_primitive().clone(), *scale),
+            DataType::Decimal128(_, scale) => Values::Decimal(array.as_primitive().clone(), *scale),
+            DataType::LargeBinary => Values::Numeric(array.as_binary().clone()),
             DataType::Utf8 => match kind {
                 Type::Char(Some(characters)) => {
                     Values::Padded(array.as_string().clone(), *characters as usize)
@@ -125,7 +128,8 @@ impl TextColumn {
             Values::Int64(array) => write_integer(array.value(place), out),
             Values::Real(array, digits) => write_real(array.value(place), *digits, out),
             Values::Double(array, digits) => write_double(array.value(place), *digits, out),
-            Values::Numeric(array, scale) => write_numeric(array.value(place), *scale, out),
+            Values::Decimal(array, scale) => write_decimal(array.value(place), *scale, out),
+            Values::Numeric(array) => write_numeric(array.value(place), out),
             Values::Text(array) => out.extend_from_slice(array.value(place).as_bytes()),
             Values::Padded(array, characters) => {
                 let text = array.value(place);
@@ -198,9 +202,7 @@ fn carried(kind: &Type, array: &ArrayRef) -> Result<ArrayRef, Error> {
             DataType::Decimal128(*precision, *scale)
         }
         DataType::LargeUtf8 => DataType::Utf8,
-        DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
-            DataType::Binary
-        }
+        DataType::BinaryView | DataType::FixedSizeBinary(_) => DataType::Binary,
         DataType::Date64 => DataType::Date32,
         DataType::Time32(_) | DataType::Time64(TimeUnit::Nanosecond) => {
             DataType::Time64(TimeUnit::Microsecond)

@@ -1,5 +1,7 @@
 //! `numeric` in text, and its rounding.
 
+use stillframe_protocol::{RowError, numeric};
+
 use crate::text::{invalid_syntax, trim};
 use crate::{Error, SqlState};
 
@@ -25,7 +27,10 @@ impl Numeric {
             Some(b'+') => (false, &trimmed[1..]),
             _ => (false, trimmed),
         };
-        if ["nan", "inf", "infinity"].iter().any(|word| number.eq_ignore_ascii_case(word)) {
+        if ["inf", "infinity"].iter().any(|word| number.eq_ignore_ascii_case(word)) {
+            return Err(out_of_digits());
+        }
+        if number.eq_ignore_ascii_case("nan") {
             return Err(Error::unsupported(format!("{trimmed} as a numeric")));
         }
         let (mantissa, exponent) = split_exponent(number).ok_or_else(|| invalid(text))?;
@@ -124,8 +129,33 @@ pub(crate) fn rescale(unscaled: i128, from: i8, to: i8) -> Option<i128> {
     Some(if rounds_away { quotient + unscaled.signum() } else { quotient })
 }
 
+/// Reads a value of any number of digits.
+pub(crate) fn numeric(text: &str) -> Result<numeric::Numeric, Error> {
+    numeric::Numeric::parse(text).map_err(|RowError { sqlstate, message }| {
+        match sqlstate.as_str() {
+            "22P02" => invalid(text),
+            _ => Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message),
+        }
+    })
+}
+
+/// Units, precision and scale of the decimal that a value is; none if it has too many digits.
+pub(crate) fn decimal_digits(value: &numeric::Numeric) -> Option<(i128, u8, i8)> {
+    let scale = value.scale().filter(|scale| *scale <= u32::from(MAX_PRECISION))?;
+    let units = value.to_units(scale)?;
+    let digits = units.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1);
+    Some((units, digits.max(scale) as u8, scale as i8))
+}
+
+/// Appends an encoded value with all digits of its scale.
+pub(crate) fn write_numeric(bytes: &[u8], out: &mut Vec<u8>) {
+    if let Some(value) = numeric::Numeric::decode(bytes) {
+        out.extend_from_slice(value.to_string().as_bytes());
+    }
+}
+
 /// Appends a number with all digits of its scale.
-pub(crate) fn write_numeric(unscaled: i128, scale: i8, out: &mut Vec<u8>) {
+pub(crate) fn write_decimal(unscaled: i128, scale: i8, out: &mut Vec<u8>) {
     let mut digits = [0; 39];
     let mut start = digits.len();
     let mut rest = unscaled.unsigned_abs();
@@ -174,7 +204,7 @@ mod tests {
 
     fn text(unscaled: i128, scale: i8) -> String {
         let mut out = vec![];
-        write_numeric(unscaled, scale, &mut out);
+        write_decimal(unscaled, scale, &mut out);
         String::from_utf8(out).unwrap()
     }
 

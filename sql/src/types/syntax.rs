@@ -29,7 +29,7 @@ impl Type {
             | Self::BigInt
             | Self::Real
             | Self::Double
-            | Self::Numeric(Some(_))
+            | Self::Numeric(_)
             | Self::Text
             | Self::Varchar(_)
             | Self::Bytea
@@ -42,12 +42,10 @@ impl Type {
             | Self::Interval
             | Self::Json
             | Self::Jsonb => Ok(kind),
-            Self::Array(element) if element.as_ref() != &Self::Numeric(None) => {
+            Self::Array(element) => {
                 Self::of_element(element)?;
                 Ok(kind)
             }
-            Self::Numeric(None) => Err(Error::unsupported("a numeric column without precision")
-                .with_hint("Give it a precision and a scale, as in numeric(12,2).")),
             _ => Err(Error::unsupported(format!("a column of type {kind}"))),
         }
     }
@@ -306,7 +304,6 @@ mod tests {
     #[test]
     fn what_cannot_be_kept_is_refused() {
         let cases = [
-            ("numeric", "0A000"),
             ("numeric(39,2)", "0A000"),
             ("numeric(0)", "22023"),
             ("varchar(0)", "22023"),

@@ -23,6 +23,7 @@ use super::equal::{joined, same};
 use super::operand::Columns;
 use super::{Compiler, Rows, build, refused};
 use crate::Error;
+use crate::functions::NARROW_PRECISION;
 
 /// An aggregate whose argument is a column of the input that is being built.
 struct Wanted {
@@ -369,18 +370,25 @@ fn result_type(
         (AggregateFunction::Min | AggregateFunction::Max, Some(kind)) => kind.clone(),
         (AggregateFunction::Sum, Some(DataType::Int16 | DataType::Int32)) => DataType::Int64,
         (AggregateFunction::Sum, Some(DataType::Int64)) => DataType::Decimal128(38, 0),
-        (AggregateFunction::Sum, Some(DataType::Decimal128(_, scale))) => {
+        (AggregateFunction::Sum, Some(DataType::Decimal128(..=NARROW_PRECISION, scale))) => {
             DataType::Decimal128(38, *scale)
+        }
+        (AggregateFunction::Sum, Some(DataType::Decimal128(..) | DataType::LargeBinary)) => {
+            DataType::LargeBinary
         }
         (AggregateFunction::Sum, Some(kind @ (DataType::Float32 | DataType::Float64))) => {
             kind.clone()
         }
-        (AggregateFunction::Avg, Some(DataType::Int16 | DataType::Int32 | DataType::Int64)) => {
-            DataType::Decimal128(38, 16)
-        }
-        (AggregateFunction::Avg, Some(DataType::Decimal128(_, scale))) => {
-            DataType::Decimal128(38, (*scale).max(16))
-        }
+        (
+            AggregateFunction::Avg,
+            Some(
+                DataType::Int16
+                | DataType::Int32
+                | DataType::Int64
+                | DataType::Decimal128(..)
+                | DataType::LargeBinary,
+            ),
+        ) => DataType::LargeBinary,
         (AggregateFunction::Avg, Some(DataType::Float32 | DataType::Float64)) => DataType::Float64,
         (_, Some(kind)) => return Err(refused(format!("{what} of a value of type {kind}"))),
         (_, None) => return Err(refused(format!("{what} without an argument"))),

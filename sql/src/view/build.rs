@@ -196,9 +196,15 @@ pub(super) fn keys(
 ) -> Result<(), Error> {
     let schema = input.schema();
     for place in places {
-        // One month equals 30 days, in other bytes.
-        if matches!(schema.field(place).data_type(), DataType::Interval(_)) {
-            return Err(refused(format!("{construct} on a value of type interval")));
+        // One month equals 30 days, and 1.0 equals 1.00, in other bytes.
+        match schema.field(place).data_type() {
+            DataType::Interval(_) => {
+                return Err(refused(format!("{construct} on a value of type interval")));
+            }
+            DataType::LargeBinary => {
+                return Err(refused(format!("{construct} on a value of type numeric")));
+            }
+            _ => {}
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use stillframe_protocol::numeric::Numeric;
 use stillframe_protocol::{
     AggregateFunction, BinaryOperator, Computation, Expression, JoinKey, Literal, Plan, SortKey,
     UnaryOperator, WindowFunction,
@@ -214,6 +215,10 @@ fn literal(value: &Literal) -> String {
         Literal::Float32(bits) => f32::from_bits(*bits).to_string(),
         Literal::Float64(bits) => f64::from_bits(*bits).to_string(),
         Literal::Decimal128(value, _, scale) => format!("{value}e{}", -i32::from(*scale)),
+        Literal::Numeric(bytes) => match Numeric::decode(bytes) {
+            Some(value) => value.to_string(),
+            None => format!("{} bytes", bytes.len()),
+        },
         Literal::Utf8(value) => format!("'{}'", value.replace('\'', "''")),
         Literal::Binary(value) => format!("{} bytes", value.len()),
         Literal::Date32(days) => format!("day {days}"),

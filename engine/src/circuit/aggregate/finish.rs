@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, i256};
 use stillframe_protocol::RowError;
+use stillframe_protocol::numeric::{DigitSum, Numeric};
 
 use super::layout::{COUNT, Layout, ResultOf, SumKind};
 use crate::circuit::error_entry::error_row;
-use crate::row::{Row, put_float32, put_float64, put_int64, put_int128, put_null};
+use crate::row::{Row, put_bytes, put_float32, put_float64, put_int64, put_int128, put_null};
 use crate::weight::{Accumulator, FloatSum};
 
 /// The least number that has more than 38 digits.
@@ -51,7 +52,7 @@ impl Finish {
         match result {
             ResultOf::CountAll => put_int64(fields, int64(weight.get(COUNT))?),
             ResultOf::Count(argument) => put_int64(fields, int64(count_of(*argument))?),
-            ResultOf::Sum(argument, returns) | ResultOf::Average(argument, returns, _)
+            ResultOf::Sum(argument, returns) | ResultOf::Average(argument, returns)
                 if count_of(*argument) == 0 =>
             {
                 put_null(fields, width(returns));
@@ -59,17 +60,16 @@ impl Finish {
             ResultOf::Sum(argument, returns) => {
                 self.put_sum(fields, *argument, returns, weight)?;
             }
-            ResultOf::Average(argument, _, digits) => {
+            ResultOf::Average(argument, _) => {
                 let count = count_of(*argument);
                 match self.layout.sum(*argument) {
                     (SumKind::Float(_), position) => {
                         let sum = float(FloatSum::read(weight, position))?;
                         put_float64(fields, normal(sum / count as f64));
                     }
-                    (kind, position) => {
-                        let sum = exact(kind, position, weight);
-                        let scaled = sum.wrapping_mul(i256::from_i128(10).wrapping_pow(*digits));
-                        put_int128(fields, decimal(divide(scaled, i256::from_i128(count)))?);
+                    _ => {
+                        let sum = self.numeric_sum(*argument, weight)?;
+                        put_numeric(fields, &sum.divide(&Numeric::from(count))?);
                     }
                 }
             }
@@ -98,14 +98,35 @@ impl Finish {
                 put_float64(fields, normal(float(FloatSum::read(weight, position))?))
             }
             DataType::Int64 => put_int64(fields, int64(weight.get(position))?),
+            DataType::LargeBinary => put_numeric(fields, &self.numeric_sum(argument, weight)?),
             _ => put_int128(fields, decimal(exact(kind, position, weight))?),
         }
         Ok(())
     }
+
+    /// The sum of exact numbers, with the digits after the point that they have.
+    fn numeric_sum(&self, argument: usize, weight: &impl Accumulator) -> Result<Numeric, RowError> {
+        let scale = self.layout.arguments()[argument].scale;
+        match self.layout.sum(argument) {
+            (SumKind::Numeric, start) => {
+                let mut parts = vec![];
+                weight.for_each(start, start + DigitSum::POSITIONS, |position, value| {
+                    parts.push((position - start, value));
+                });
+                DigitSum::read(parts.into_iter())
+            }
+            (kind, position) => Ok(Numeric::from_wide(exact(kind, position, weight), scale)),
+        }
+    }
+}
+
+fn put_numeric(fields: &mut Vec<u8>, value: &Numeric) {
+    put_bytes(fields, &value.to_bytes());
 }
 
 fn width(data_type: &DataType) -> usize {
     match data_type {
+        DataType::LargeBinary => 1,
         DataType::Float32 => WIDTH_32,
         DataType::Float64 | DataType::Int64 => WIDTH_64,
         _ => WIDTH_128,
@@ -120,18 +141,6 @@ fn exact(kind: SumKind, position: usize, weight: &impl Accumulator) -> i256 {
         low.wrapping_add(high.wrapping_mul(i256::from_i128(1 << 64)))
     } else {
         low
-    }
-}
-
-/// A quotient, rounded half away from zero. The divisor is positive.
-fn divide(dividend: i256, divisor: i256) -> i256 {
-    let (quotient, rest) = (dividend.wrapping_div(divisor), dividend.wrapping_rem(divisor));
-    let rest = rest.wrapping_abs();
-    if rest >= divisor.wrapping_sub(rest) {
-        let one = if dividend.is_negative() { i256::MINUS_ONE } else { i256::ONE };
-        quotient.wrapping_add(one)
-    } else {
-        quotient
     }
 }
 
@@ -157,23 +166,4 @@ fn normal(value: f64) -> f64 {
 
 fn out_of_range(message: &str) -> RowError {
     RowError { sqlstate: "22003".to_owned(), message: message.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn averages_are_rounded_half_away_from_zero() {
-        let divide = |dividend: i128, divisor: i128| {
-            divide(i256::from_i128(dividend), i256::from_i128(divisor)).to_i128().unwrap()
-        };
-        assert_eq!(divide(7, 2), 4);
-        assert_eq!(divide(-7, 2), -4);
-        assert_eq!(divide(5, 4), 1);
-        assert_eq!(divide(-5, 4), -1);
-        assert_eq!(divide(20, 3), 7);
-        assert_eq!(divide(0, 3), 0);
-        assert_eq!(divide(-1, 2), -1);
-    }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
+use stillframe_protocol::numeric::DigitSum;
 use stillframe_protocol::{Aggregate, AggregateFunction};
 
 use crate::EngineError;
@@ -34,6 +35,8 @@ pub(super) struct Argument {
     pub(super) count: usize,
     /// Where its sum is, if one is wanted.
     pub(super) sum: Option<(SumKind, usize)>,
+    /// Digits after the point of a decimal.
+    pub(super) scale: u32,
 }
 
 /// How a sum is held.
@@ -45,6 +48,8 @@ pub(super) enum SumKind {
     Decimal,
     /// Of decimals with many digits: the lower 64 bits and the rest are added up apart.
     WideDecimal,
+    /// Of numerics with scales of their own.
+    Numeric,
     /// Of floats of 4 or 8 bytes.
     Float(usize),
 }
@@ -58,8 +63,8 @@ pub(super) enum ResultOf {
     Count(usize),
     /// The sum of an argument, in a type.
     Sum(usize, DataType),
-    /// The sum of an argument by its count, in a type; decimals get so many digits more.
-    Average(usize, DataType, u32),
+    /// The sum of an argument by its count, in a type.
+    Average(usize, DataType),
 }
 
 impl Layout {
@@ -80,8 +85,9 @@ impl Layout {
                 }
                 (function, _) => {
                     let (_, register) = argument(input, aggregate)?;
-                    let place =
-                        *known.entry(register).or_insert_with(|| layout.add_argument(register));
+                    let place = *known
+                        .entry(register)
+                        .or_insert_with(|| layout.add_argument(register, &input.types[register]));
                     let argument_type = &input.types[register];
                     if function != AggregateFunction::Count {
                         layout.add_sum(place, argument_type)?;
@@ -121,7 +127,7 @@ impl Layout {
             ResultOf::Sum(argument, _) => match self.sum(*argument).0 {
                 SumKind::Integer(size) => size < size_of::<i64>(),
                 SumKind::Decimal => false,
-                SumKind::WideDecimal | SumKind::Float(_) => true,
+                SumKind::WideDecimal | SumKind::Numeric | SumKind::Float(_) => true,
             },
             ResultOf::Average(argument, ..) => {
                 !matches!(self.sum(*argument).0, SumKind::Integer(_))
@@ -139,9 +145,13 @@ impl Layout {
         self.positions - positions
     }
 
-    fn add_argument(&mut self, register: usize) -> usize {
+    fn add_argument(&mut self, register: usize, data_type: &DataType) -> usize {
         let count = self.take(1);
-        self.arguments.push(Argument { register, count, sum: None });
+        let scale = match data_type {
+            DataType::Decimal128(_, scale) => (*scale).max(0).unsigned_abs().into(),
+            _ => 0,
+        };
+        self.arguments.push(Argument { register, count, sum: None, scale });
         self.arguments.len() - 1
     }
 
@@ -157,6 +167,7 @@ impl Layout {
                 (SumKind::Decimal, 1)
             }
             DataType::Decimal128(..) => (SumKind::WideDecimal, 2),
+            DataType::LargeBinary => (SumKind::Numeric, DigitSum::POSITIONS),
             DataType::Float32 => (SumKind::Float(4), FLOAT_POSITIONS),
             DataType::Float64 => (SumKind::Float(8), FLOAT_POSITIONS),
             other => return Err(EngineError::InvalidPlan(format!("no sum of {other}"))),
@@ -186,7 +197,7 @@ fn result(
     from: &DataType,
     returns: &DataType,
 ) -> Result<ResultOf, EngineError> {
-    use DataType::{Decimal128, Float32, Float64, Int16, Int32, Int64};
+    use DataType::{Decimal128, Float32, Float64, Int16, Int32, Int64, LargeBinary};
     let wide = DECIMAL128_MAX_PRECISION;
     let result = match (function, from, returns) {
         (AggregateFunction::Count, _, Int64) => Some(ResultOf::Count(argument)),
@@ -203,18 +214,16 @@ fn result(
         {
             Some(ResultOf::Sum(argument, returns.clone()))
         }
-        (AggregateFunction::Avg, Int16 | Int32 | Int64, Decimal128(precision, scale))
-            if *precision == wide && (0..=16).contains(scale) =>
-        {
-            Some(ResultOf::Average(argument, returns.clone(), scale.unsigned_abs().into()))
+        (AggregateFunction::Sum, Decimal128(..) | LargeBinary, LargeBinary) => {
+            Some(ResultOf::Sum(argument, LargeBinary))
         }
-        (AggregateFunction::Avg, Decimal128(_, from), Decimal128(precision, to))
-            if *precision == wide && to >= from && to - from <= 16 =>
-        {
-            Some(ResultOf::Average(argument, returns.clone(), (to - from).unsigned_abs().into()))
-        }
+        (
+            AggregateFunction::Avg,
+            Int16 | Int32 | Int64 | Decimal128(..) | LargeBinary,
+            LargeBinary,
+        ) => Some(ResultOf::Average(argument, LargeBinary)),
         (AggregateFunction::Avg, Float32 | Float64, Float64) => {
-            Some(ResultOf::Average(argument, returns.clone(), 0))
+            Some(ResultOf::Average(argument, returns.clone()))
         }
         _ => None,
     };

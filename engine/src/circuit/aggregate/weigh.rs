@@ -11,13 +11,14 @@ use dbsp::operator::Aggregator;
 use dbsp::trace::Cursor;
 use dbsp::typed_batch::OrdWSet;
 use dbsp::utils::Tup2;
+use stillframe_protocol::numeric::{DigitSum, Numeric};
 
 use super::finish::Finish;
 use super::layout::{COUNT, Layout, SumKind};
 use crate::EngineError;
 use crate::circuit::linear::{Chunk, Cutter, Emission, Fields};
 use crate::circuit::relation::Relation;
-use crate::row::{Row, float32, float64, int16, int32, int64, int128, value};
+use crate::row::{Row, bytes, float32, float64, int16, int32, int64, int128, value};
 use crate::weight::{Accumulator, add_float};
 
 /// Gives each group of a batch the weight of its rows.
@@ -65,7 +66,8 @@ fn add_row<W: Accumulator>(layout: &Layout, fields: &Fields<'_>, times: i64, wei
     let wide_times = i128::from(times);
     weight.add(COUNT, wide_times);
     for (number, argument) in layout.arguments().iter().enumerate() {
-        let Some(value) = value(fields.field(number + 1)) else { continue };
+        let field = fields.field(number + 1);
+        let Some(value) = value(field) else { continue };
         weight.add(argument.count, wide_times);
         let Some((kind, position)) = argument.sum else { continue };
         match kind {
@@ -78,6 +80,13 @@ fn add_row<W: Accumulator>(layout: &Layout, fields: &Fields<'_>, times: i64, wei
                 let low = i128::from(value as u64);
                 weight.add(position, low.wrapping_mul(wide_times));
                 weight.add(position + 1, (value >> 64).wrapping_mul(wide_times));
+            }
+            SumKind::Numeric => {
+                // What isn't one was never encoded.
+                let Some(value) = Numeric::decode(&bytes(field)) else { continue };
+                DigitSum::parts(&value, |part, amount| {
+                    weight.add(position + part, amount.wrapping_mul(wide_times));
+                });
             }
             SumKind::Float(4) => add_float(weight, position, f64::from(float32(value)), times),
             SumKind::Float(_) => add_float(weight, position, float64(value), times),

@@ -175,14 +175,14 @@ impl Rows {
 }
 
 fn result_type(function: AggregateFunction, argument: Option<DataType>) -> DataType {
-    use DataType::{Decimal128, Float32, Float64, Int16, Int32, Int64};
+    use DataType::{Decimal128, Float32, Float64, Int16, Int32, Int64, LargeBinary};
     match (function, argument) {
         (AggregateFunction::Count, _) => Int64,
         (AggregateFunction::Sum, Some(Int16 | Int32)) => Int64,
         (AggregateFunction::Sum, Some(Int64)) => Decimal128(38, 0),
-        (AggregateFunction::Sum, Some(Decimal128(_, scale))) => Decimal128(38, scale),
-        (AggregateFunction::Avg, Some(Int16 | Int32 | Int64)) => Decimal128(38, 16),
-        (AggregateFunction::Avg, Some(Decimal128(_, scale))) => Decimal128(38, scale.max(16)),
+        (AggregateFunction::Sum, Some(Decimal128(..=19, scale))) => Decimal128(38, scale),
+        (AggregateFunction::Sum, Some(Decimal128(..))) => LargeBinary,
+        (AggregateFunction::Avg, Some(Int16 | Int32 | Int64 | Decimal128(..))) => LargeBinary,
         (AggregateFunction::Avg, Some(Float32 | Float64)) => Float64,
         (_, Some(argument)) => argument,
         (function, None) => panic!("{function:?} has no argument"),

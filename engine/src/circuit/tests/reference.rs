@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
-use arrow::datatypes::{DataType, Schema, i256};
+use arrow::datatypes::{DataType, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::ScalarValue;
+use stillframe_protocol::numeric::Numeric;
 use stillframe_protocol::{
     Aggregate, AggregateFunction, Expression, JoinKey, Plan, RelationId, RowError,
 };
@@ -307,17 +308,20 @@ fn aggregate_one(
     }
 }
 
-/// The whole numbers of integers and decimals.
-fn total(values: &[ScalarValue]) -> Option<i256> {
-    values.iter().try_fold(i256::ZERO, |total, value| {
+/// The sum of exact numbers.
+fn total(values: &[ScalarValue]) -> Option<Numeric> {
+    values.iter().try_fold(Numeric::zero(), |total, value| {
         let value = match value {
-            ScalarValue::Int16(value) => i128::from((*value)?),
-            ScalarValue::Int32(value) => i128::from((*value)?),
-            ScalarValue::Int64(value) => i128::from((*value)?),
-            ScalarValue::Decimal128(value, ..) => (*value)?,
+            ScalarValue::Int16(value) => Numeric::from(i64::from((*value)?)),
+            ScalarValue::Int32(value) => Numeric::from(i64::from((*value)?)),
+            ScalarValue::Int64(value) => Numeric::from((*value)?),
+            ScalarValue::Decimal128(value, _, scale) => {
+                Numeric::from_units((*value)?, scale.unsigned_abs().into())
+            }
+            ScalarValue::LargeBinary(value) => Numeric::decode(value.as_deref()?)?,
             _ => return None,
         };
-        total.checked_add(i256::from_i128(value))
+        total.add(&value).ok()
     })
 }
 
@@ -333,16 +337,18 @@ fn float_total(values: &[ScalarValue]) -> f64 {
 
 fn sum(values: &[ScalarValue], returns: &DataType) -> Result<ScalarValue, RowError> {
     match (returns, total(values)) {
-        (DataType::Int64, Some(total)) => match total.to_i128().map(i64::try_from) {
+        (DataType::Int64, Some(total)) => match total.to_units(0).map(i64::try_from) {
             Some(Ok(total)) => Ok(ScalarValue::Int64(Some(total))),
             _ => Err(out_of_range("bigint out of range")),
         },
         (DataType::Decimal128(precision, scale), Some(total)) => {
-            let limit = 10i128.pow(38);
-            match total.to_i128().filter(|total| (-limit < *total) && (*total < limit)) {
+            match total.to_units(scale.unsigned_abs().into()) {
                 Some(total) => Ok(ScalarValue::Decimal128(Some(total), *precision, *scale)),
                 None => Err(out_of_range("numeric field overflow")),
             }
+        }
+        (DataType::LargeBinary, Some(total)) => {
+            Ok(ScalarValue::LargeBinary(Some(total.to_bytes())))
         }
         (DataType::Float32, None) => Ok(ScalarValue::Float32(Some(float_total(values) as f32))),
         (DataType::Float64, None) => Ok(ScalarValue::Float64(Some(float_total(values)))),
@@ -351,28 +357,12 @@ fn sum(values: &[ScalarValue], returns: &DataType) -> Result<ScalarValue, RowErr
 }
 
 fn average(values: &[ScalarValue], returns: &DataType) -> Result<ScalarValue, RowError> {
-    let count = values.len() as i128;
     let Some(total) = total(values) else {
-        return Ok(ScalarValue::Float64(Some(float_total(values) / count as f64)));
+        return Ok(ScalarValue::Float64(Some(float_total(values) / values.len() as f64)));
     };
-    let DataType::Decimal128(precision, scale) = returns else { panic!("average as {returns}") };
-    let from = match values[0] {
-        ScalarValue::Decimal128(_, _, scale) => scale,
-        _ => 0,
-    };
-    // Twice the quotient and one more, halved and rounded down, rounds half up; by magnitude.
-    let scaled =
-        total.checked_mul(i256::from_i128(10).wrapping_pow((scale - from) as u32)).unwrap();
-    let (one, two) = (i256::from_i128(count), i256::from_i128(2 * count));
-    let magnitude = scaled.wrapping_abs();
-    let rounded = magnitude.wrapping_add(magnitude).wrapping_add(one).wrapping_div(two);
-    match rounded.to_i128().filter(|rounded| *rounded < 10i128.pow(38)) {
-        Some(rounded) => {
-            let rounded = if scaled.is_negative() { -rounded } else { rounded };
-            Ok(ScalarValue::Decimal128(Some(rounded), *precision, *scale))
-        }
-        None => Err(out_of_range("numeric field overflow")),
-    }
+    assert_eq!(*returns, DataType::LargeBinary, "an average of exact numbers");
+    let average = total.divide(&Numeric::from(values.len() as i64))?;
+    Ok(ScalarValue::LargeBinary(Some(average.to_bytes())))
 }
 
 fn out_of_range(message: &str) -> RowError {

@@ -2,8 +2,9 @@ use std::sync::Arc;
 
 use arrow::array::{
     BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
-    Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, ListArray, ListBuilder,
-    NullArray, StringArray, StringBuilder, Time64MicrosecondArray, TimestampMicrosecondArray,
+    Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, LargeBinaryArray, ListArray,
+    ListBuilder, NullArray, StringArray, StringBuilder, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
 };
 use arrow::datatypes::{Field, Int64Type, IntervalMonthDayNano, Schema};
 use proptest::collection::vec;
@@ -67,6 +68,10 @@ fn column() -> impl Strategy<Value = ArrayRef> {
         optional(vec(any::<u8>(), 0..70)).prop_map(|values| {
             let values: Vec<Option<&[u8]>> = values.iter().map(Option::as_deref).collect();
             array(BinaryArray::from(values))
+        }),
+        optional(vec(any::<u8>(), 0..70)).prop_map(|values| {
+            let values: Vec<Option<&[u8]>> = values.iter().map(Option::as_deref).collect();
+            array(LargeBinaryArray::from(values))
         }),
     ]
 }

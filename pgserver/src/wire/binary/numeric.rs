@@ -16,6 +16,31 @@ pub(super) fn write(unscaled: i128, scale: u16, buffer: &mut BytesMut) {
     let places = usize::from(scale);
     let digits = format!("{:0width$}", unscaled.unsigned_abs(), width = places + 1);
     let (whole, fraction) = digits.split_at(digits.len() - places);
+    let sign = if unscaled < 0 { NEGATIVE } else { POSITIVE };
+    write_digits(sign, whole, fraction, buffer);
+}
+
+/// Adds a value as it is written in text.
+pub(super) fn write_text(text: &str, buffer: &mut BytesMut) {
+    let (sign, number) = match text.strip_prefix('-') {
+        Some(number) => (NEGATIVE, number),
+        None => (POSITIVE, text),
+    };
+    let sign = match (sign, number) {
+        (_, "NaN") => NAN,
+        (POSITIVE, "Infinity") => POSITIVE_INFINITY,
+        (_, "Infinity") => NEGATIVE_INFINITY,
+        _ => {
+            let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+            return write_digits(sign, whole, fraction, buffer);
+        }
+    };
+    buffer.put_u32(0);
+    buffer.put_u16(sign);
+    buffer.put_u16(0);
+}
+
+fn write_digits(sign: u16, whole: &str, fraction: &str, buffer: &mut BytesMut) {
     let mut groups = vec![];
     let lead = whole.len() % DIGITS;
     groups.extend((lead > 0).then(|| group(&whole[..lead])));
@@ -29,11 +54,11 @@ pub(super) fn write(unscaled: i128, scale: u16, buffer: &mut BytesMut) {
     weight -= zeros.cast_signed();
     let end = groups.iter().rposition(|group| *group != 0).map_or(zeros, |last| last + 1);
     let groups = &groups[zeros..end];
-    // At most 39 digits and 38 places make small numbers only.
-    buffer.put_u16(u16::try_from(groups.len()).expect("few groups"));
-    buffer.put_i16(if groups.is_empty() { 0 } else { i16::try_from(weight).expect("few groups") });
-    buffer.put_u16(if unscaled < 0 { NEGATIVE } else { POSITIVE });
-    buffer.put_u16(scale);
+    // A numeric has less than 2^15 groups before the point, and 2^14 digits behind it.
+    buffer.put_u16(u16::try_from(groups.len()).expect("a numeric's groups"));
+    buffer.put_i16(if groups.is_empty() { 0 } else { i16::try_from(weight).expect("a numeric's") });
+    buffer.put_u16(sign);
+    buffer.put_u16(u16::try_from(fraction.len()).expect("a numeric's digits"));
     for group in groups {
         buffer.put_u16(*group);
     }

@@ -7,6 +7,7 @@ use arrow::datatypes::{
     TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type,
 };
 use bytes::{BufMut, BytesMut};
+use stillframe_protocol::numeric::Numeric;
 use stillframe_sql::{Error, SqlState, Type};
 
 use super::super::rows::patch_length;
@@ -124,6 +125,11 @@ fn bytes(values: &ArrayRef, row: usize) -> Result<&[u8], Error> {
 }
 
 fn write_numeric(values: &ArrayRef, row: usize, buffer: &mut BytesMut) -> Result<(), Error> {
+    if let DataType::LargeBinary = values.data_type() {
+        let value = Numeric::decode(bytes(values, row)?).ok_or_else(|| odd(values))?;
+        numeric::write_text(&value.to_string(), buffer);
+        return Ok(());
+    }
     let DataType::Decimal128(_, scale) = values.data_type() else { return Err(odd(values)) };
     let scale = u16::try_from(*scale).map_err(|_| odd(values))?;
     numeric::write(primitive::<Decimal128Type>(values, row)?, scale, buffer);

@@ -1,22 +1,26 @@
 //! An aggregate over distinct values: each goes in once.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::DataType;
-use datafusion::common::{HashSet, Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
+use stillframe_protocol::numeric::key;
 
 #[derive(Debug)]
 pub(super) struct Distinct {
     argument: DataType,
-    seen: HashSet<ScalarValue>,
+    /// By what equal values share.
+    seen: HashMap<ScalarValue, ScalarValue>,
     inner: Box<dyn Accumulator>,
 }
 
 impl Distinct {
     pub(super) fn new(argument: DataType, inner: Box<dyn Accumulator>) -> Self {
-        Self { argument, seen: HashSet::default(), inner }
+        Self { argument, seen: HashMap::default(), inner }
     }
 
     fn take(&mut self, values: &ArrayRef) -> Result<()> {
@@ -26,7 +30,14 @@ impl Distinct {
                 continue;
             }
             let value = ScalarValue::try_from_array(values, place)?;
-            if self.seen.insert(value.clone()) {
+            let identity = match &value {
+                ScalarValue::LargeBinary(Some(bytes)) => {
+                    ScalarValue::LargeBinary(Some(key(bytes).to_vec()))
+                }
+                other => other.clone(),
+            };
+            if let Entry::Vacant(vacant) = self.seen.entry(identity) {
+                vacant.insert(value.clone());
                 fresh.push(value);
             }
         }
@@ -47,7 +58,7 @@ impl Accumulator for Distinct {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let values: Vec<_> = self.seen.iter().cloned().collect();
+        let values: Vec<_> = self.seen.values().cloned().collect();
         let list = ScalarValue::new_list_nullable(&values, &self.argument);
         Ok(vec![ScalarValue::List(Arc::clone(&list))])
     }
@@ -60,6 +71,6 @@ impl Accumulator for Distinct {
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>() + self.inner.size() + self.seen.capacity() * size_of::<ScalarValue>()
+        size_of::<Self>() + self.inner.size() + self.seen.capacity() * 2 * size_of::<ScalarValue>()
     }
 }

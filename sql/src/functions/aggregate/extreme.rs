@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 
 use super::total::{Groups, OneGroup, passes};
 
-pub(super) fn minimum() -> Arc<AggregateUDF> {
+pub(in crate::functions) fn minimum() -> Arc<AggregateUDF> {
     Extreme::udaf(min_udaf(), End::Lowest)
 }
 

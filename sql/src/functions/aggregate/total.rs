@@ -14,10 +14,12 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
+use stillframe_protocol::numeric::Numeric;
 
 use crate::SqlState;
 use crate::functions::aggregate::Kind;
 use crate::functions::arithmetic::interval_quotient;
+use crate::functions::numeric::{collect, is_carried, raised};
 use crate::functions::row::{out_of_range, raise, raise_error};
 use crate::text::out_of_digits;
 
@@ -63,9 +65,12 @@ struct Output {
 
 impl Output {
     fn array(&self, totals: &[Total]) -> Result<ArrayRef> {
+        if is_carried(&self.data_type) {
+            return Ok(collect(totals.iter().map(|total| self.numeric(*total)))?);
+        }
         let values = totals
             .iter()
-            .map(|total| if total.count == 0 { Ok(None) } else { self.value(*total).map(Some) });
+            .map(|total| if total.count == 0 { Ok(None) } else { sum(*total).map(Some) });
         let values = values.collect::<std::result::Result<Vec<_>, ArrowError>>()?;
         if self.data_type == DataType::Int64 {
             let narrow = values.into_iter().map(|value| {
@@ -79,35 +84,24 @@ impl Output {
         Ok(Arc::new(array))
     }
 
-    fn value(&self, total: Total) -> std::result::Result<i128, ArrowError> {
-        let too_long = || raise_error(out_of_digits());
-        let value = match self.kind {
-            Kind::Sum => total.wide(),
-            Kind::Average => {
-                let scale = match self.data_type {
-                    DataType::Decimal128(_, scale) => scale,
-                    _ => 0,
-                };
-                let factor = 10i128.pow((scale - self.input_scale).max(0) as u32);
-                let dividend =
-                    total.wide().checked_mul(i256::from_i128(factor)).ok_or_else(too_long)?;
-                half_away(dividend, i256::from_i128(i128::from(total.count)))
-            }
-        };
-        let limit = 10i128.pow(38);
-        value.to_i128().filter(|value| -limit < *value && *value < limit).ok_or_else(too_long)
+    fn numeric(&self, total: Total) -> std::result::Result<Option<Numeric>, ArrowError> {
+        if total.count == 0 {
+            return Ok(None);
+        }
+        let scale = self.input_scale.max(0).unsigned_abs().into();
+        let sum = Numeric::from_wide(total.wide(), scale);
+        match self.kind {
+            Kind::Sum => Ok(Some(sum)),
+            Kind::Average => sum.divide(&Numeric::from(total.count)).map(Some).map_err(raised),
+        }
     }
 }
 
-/// The quotient by a positive number, rounded half away from zero.
-fn half_away(dividend: i256, divisor: i256) -> i256 {
-    let quotient = dividend.wrapping_div(divisor);
-    let remainder = dividend.wrapping_rem(divisor).wrapping_abs();
-    if remainder < divisor.wrapping_sub(remainder) {
-        return quotient;
-    }
-    let away = if dividend.is_negative() { i256::MINUS_ONE } else { i256::ONE };
-    quotient.wrapping_add(away)
+/// A sum whose type has room for it.
+fn sum(total: Total) -> std::result::Result<i128, ArrowError> {
+    let limit = 10i128.pow(38);
+    let sum = total.wide().to_i128().filter(|value| -limit < *value && *value < limit);
+    sum.ok_or_else(|| raise_error(out_of_digits()))
 }
 
 /// Calls `visit` with each value that isn't NULL and its place.
@@ -510,12 +504,13 @@ mod tests {
 
     #[test]
     fn averages_are_rounded_half_away_from_zero() {
-        let mut totals = ExactTotals::new(Kind::Average, 0, DataType::Decimal128(38, 16));
+        let mut totals = ExactTotals::new(Kind::Average, 0, DataType::LargeBinary);
         let values: ArrayRef = Arc::new(Int64Array::from(vec![-1, -2, -2]));
         totals.update_batch(&[values], &[0; 3], None, 2).unwrap();
         let average = totals.evaluate(EmitTo::All).unwrap();
-        let average = average.as_primitive::<Decimal128Type>();
-        assert_eq!(average.value(0), -16_666_666_666_666_667);
+        let average = average.as_binary::<i64>();
+        let value = Numeric::decode(average.value(0)).unwrap();
+        assert_eq!(value.to_string(), "-1.6666666666666667");
         assert!(average.is_null(1));
     }
 

@@ -13,14 +13,16 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 use datafusion::common::Result;
+use stillframe_protocol::numeric::Numeric;
 
 use super::json;
 use super::moment::{dates, intervals, moments, times, timestamps};
 use super::no_cast;
 use super::number::{
-    decimal, decimal_of_float, decimal_of_text, double_of_decimal, integer, integer_of_decimal,
-    integer_of_double, real_of_double,
+    decimal, decimal_of_numeric, double_of_decimal, double_of_numeric, integer, integer_of_decimal,
+    integer_of_double, integer_of_numeric, real_of_double, real_of_numeric,
 };
+use crate::functions::numeric;
 use crate::functions::row::raise_error;
 use crate::text::{Excess, TextColumn, TextDecoder, TextFormat, text_as};
 use crate::{Error, Type};
@@ -138,7 +140,8 @@ pub(super) fn convert(
         }
         Type::Real => reals(array, from, to)?,
         Type::Double => doubles(array, from, to)?,
-        Type::Numeric(digits) => decimals(array, from, to, digits.is_none())?,
+        Type::Numeric(None) => numerics(array, from, to)?,
+        Type::Numeric(Some(_)) => decimals(array, from, to)?,
         Type::Boolean => booleans(array, from, to)?,
         Type::Date => dates(array, from, to, format.time_zone)?,
         Type::Timestamp => timestamps(array, from, to, format.time_zone)?,
@@ -219,17 +222,6 @@ fn texts(
 
 fn of_text(array: &ArrayRef, to: &Type, format: &TextFormat, excess: Excess) -> Result<ArrayRef> {
     let strings = array.as_string::<i32>();
-    if let Type::Numeric(None) = to {
-        let DataType::Decimal128(precision, scale) = to.arrow() else {
-            return Err(no_cast(&Type::Text, to).into());
-        };
-        let values = strings.iter().map(|text| {
-            text.map(|text| decimal_of_text(text, (precision, scale), true)).transpose()
-        });
-        let values: PrimitiveArray<Decimal128Type> =
-            values.collect::<std::result::Result<Vec<_>, _>>()?.into();
-        return Ok(Arc::new(values.with_data_type(to.arrow())));
-    }
     let mut decoder = TextDecoder::new(to, format, excess)?;
     for text in strings {
         match text {
@@ -281,6 +273,9 @@ where
         DataType::Decimal128(_, scale) => each::<Decimal128Type, O>(array, to, |value| {
             fit(integer_of_decimal(value, *scale, bounds, to)?)
         }),
+        DataType::LargeBinary => {
+            each_numeric::<O>(array, to, |value| fit(integer_of_numeric(value, bounds, to)?))
+        }
         DataType::Boolean => {
             let values = array.as_boolean().iter().map(|value| value.map(i32::from));
             let values: ArrayRef = Arc::new(values.collect::<Int32Array>());
@@ -301,6 +296,7 @@ fn reals(array: &ArrayRef, from: &Type, to: &Type) -> Result<ArrayRef> {
             let text = format!("{value}e{}", -i32::from(*scale));
             Ok(text.parse().unwrap_or(f32::NAN))
         }),
+        DataType::LargeBinary => each_numeric::<Float32Type>(array, to, real_of_numeric),
         _ => Err(no_cast(from, to).into()),
     }
 }
@@ -315,11 +311,49 @@ fn doubles(array: &ArrayRef, from: &Type, to: &Type) -> Result<ArrayRef> {
         DataType::Decimal128(_, scale) => each::<Decimal128Type, Float64Type>(array, to, |value| {
             Ok(double_of_decimal(value, *scale))
         }),
+        DataType::LargeBinary => each_numeric::<Float64Type>(array, to, double_of_numeric),
         _ => Err(no_cast(from, to).into()),
     }
 }
 
-fn decimals(array: &ArrayRef, from: &Type, to: &Type, is_bare: bool) -> Result<ArrayRef> {
+/// Casts each value of an array of numerics.
+fn each_numeric<O: ArrowPrimitiveType>(
+    array: &ArrayRef,
+    to: &Type,
+    operation: impl Fn(&Numeric) -> std::result::Result<O::Native, ArrowError>,
+) -> Result<ArrayRef> {
+    let results = numeric::values(array)?
+        .map(|value| value?.map(|value| operation(&value)).transpose())
+        .collect::<std::result::Result<PrimitiveArray<O>, ArrowError>>()?;
+    Ok(Arc::new(results.with_data_type(to.arrow())))
+}
+
+/// Numerics that keep all digits.
+fn numerics(array: &ArrayRef, from: &Type, to: &Type) -> Result<ArrayRef> {
+    fn of<I: ArrowPrimitiveType>(
+        array: &ArrayRef,
+        operation: impl Fn(I::Native) -> Numeric,
+    ) -> Result<ArrayRef> {
+        let values = array.as_primitive::<I>().iter();
+        let values = values.map(|value| Ok::<_, ArrowError>(value.map(&operation)));
+        Ok(numeric::collect(values)?)
+    }
+    match array.data_type() {
+        DataType::LargeBinary => Ok(Arc::clone(array)),
+        DataType::Int16 => of::<Int16Type>(array, |value| Numeric::from(i64::from(value))),
+        DataType::Int32 => of::<Int32Type>(array, |value| Numeric::from(i64::from(value))),
+        DataType::Int64 => of::<Int64Type>(array, Numeric::from),
+        DataType::Decimal128(_, scale) => {
+            let scale = (*scale).max(0).unsigned_abs().into();
+            of::<Decimal128Type>(array, |value| Numeric::from_units(value, scale))
+        }
+        DataType::Float32 => of::<Float32Type>(array, |value| Numeric::from_float(value.into(), 6)),
+        DataType::Float64 => of::<Float64Type>(array, |value| Numeric::from_float(value, 15)),
+        _ => Err(no_cast(from, to).into()),
+    }
+}
+
+fn decimals(array: &ArrayRef, from: &Type, to: &Type) -> Result<ArrayRef> {
     let DataType::Decimal128(precision, scale) = to.arrow() else {
         return Err(no_cast(from, to).into());
     };
@@ -337,11 +371,14 @@ fn decimals(array: &ArrayRef, from: &Type, to: &Type, is_bare: bool) -> Result<A
         DataType::Decimal128(_, from) => {
             each::<Decimal128Type, Decimal128Type>(array, to, |value| decimal(value, *from, digits))
         }
+        DataType::LargeBinary => {
+            each_numeric::<Decimal128Type>(array, to, |value| decimal_of_numeric(value, digits))
+        }
         DataType::Float32 => each::<Float32Type, Decimal128Type>(array, to, |value| {
-            decimal_of_float(value.into(), 6, digits, is_bare)
+            decimal_of_numeric(&Numeric::from_float(value.into(), 6), digits)
         }),
         DataType::Float64 => each::<Float64Type, Decimal128Type>(array, to, |value| {
-            decimal_of_float(value, 15, digits, is_bare)
+            decimal_of_numeric(&Numeric::from_float(value, 15), digits)
         }),
         _ => Err(no_cast(from, to).into()),
     }

@@ -2,9 +2,11 @@
 //! off in silence.
 
 use arrow::error::ArrowError;
+use stillframe_protocol::numeric::Numeric;
 
+use crate::functions::numeric::raised;
 use crate::functions::row::{out_of_range, overflow, raise, raise_error, underflow};
-use crate::text::{MAX_PRECISION, Numeric, out_of_precision, rescale};
+use crate::text::{MAX_PRECISION, out_of_precision, rescale};
 use crate::{SqlState, Type};
 
 type Row<T> = std::result::Result<T, ArrowError>;
@@ -69,62 +71,59 @@ pub(super) fn decimal(value: i128, scale: i8, (precision, to): (u8, i8)) -> Row<
         .ok_or_else(|| raise_error(out_of_precision(precision, to)))
 }
 
-/// A decimal of the digits that a float is sure of, as PostgreSQL takes them: 15 of a double, 6 of a
-/// real.
-///
-/// Without a modifier the type keeps 16 digits after the point; more would be cut off, and are
-/// refused instead.
-pub(super) fn decimal_of_float(
-    value: f64,
-    digits: usize,
-    (precision, scale): (u8, i8),
-    is_bare: bool,
-) -> Row<i128> {
-    if !value.is_finite() {
-        let shown = if value.is_nan() { "NaN" } else { "infinity" };
-        let message = format!("{shown} as a numeric is not supported");
-        return Err(raise(SqlState::FEATURE_NOT_SUPPORTED, message));
-    }
-    let text = format!("{value:.*e}", digits - 1);
-    let text = trim_zeros(&text);
-    decimal_of_text(&text, (precision, scale), is_bare)
+/// A decimal of a numeric.
+pub(super) fn decimal_of_numeric(value: &Numeric, (precision, scale): (u8, i8)) -> Row<i128> {
+    let fitted = value.fit(precision.into(), scale.into()).map_err(|(error, _)| raised(error))?;
+    fitted.to_units(scale.max(0).unsigned_abs().into()).ok_or_else(|| not_finite(precision, scale))
 }
 
-/// A decimal of a number in text.
-pub(super) fn decimal_of_text(
-    text: &str,
-    (precision, scale): (u8, i8),
-    is_bare: bool,
-) -> Row<i128> {
-    let scale_max = if is_bare { MAX_PRECISION } else { scale as u8 };
-    let overflow = || raise_error(out_of_precision(precision, scale));
-    let number = Numeric::parse(text, scale_max).map_err(|error| match error.state {
-        SqlState::NUMERIC_VALUE_OUT_OF_RANGE => overflow(),
-        _ => raise_error(error),
-    })?;
-    let (unscaled, from) = (number.unscaled, number.scale as i8);
-    if is_bare && from > scale {
-        let rounded = rescale(unscaled, from, scale);
-        if rounded.and_then(|rounded| rescale(rounded, scale, from)) != Some(unscaled) {
-            let message = format!(
-                "a numeric with more than {scale} digits after the point \
-                                   is not supported without a precision"
-            );
-            return Err(raise(SqlState::FEATURE_NOT_SUPPORTED, message));
-        }
-    }
-    decimal(unscaled, from, (precision, scale))
+/// NaN isn't one of the values that decimals carry.
+fn not_finite(precision: u8, scale: i8) -> ArrowError {
+    raise(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        format!("NaN as a numeric({precision},{scale}) is not supported"),
+    )
 }
 
-/// `1.500e3` without the zeros that say nothing.
-fn trim_zeros(scientific: &str) -> String {
-    match scientific.split_once('e') {
-        Some((mantissa, exponent)) if mantissa.contains('.') => {
-            let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
-            format!("{mantissa}e{exponent}")
-        }
-        _ => scientific.to_owned(),
+/// The nearest integer, the one farther from zero of two.
+pub(super) fn integer_of_numeric(value: &Numeric, bounds: (i64, i64), kind: &Type) -> Row<i64> {
+    let cannot = |what: &str| {
+        let message = format!("cannot convert {what} to {kind}");
+        raise(SqlState::FEATURE_NOT_SUPPORTED, message)
+    };
+    match value {
+        Numeric::NaN => Err(cannot("NaN")),
+        Numeric::Infinity | Numeric::NegativeInfinity => Err(cannot("infinity")),
+        value => match value.to_integer() {
+            Some(whole) => integer(whole, bounds, kind),
+            None => Err(out_of_range(&kind.to_string())),
+        },
     }
+}
+
+/// The nearest double.
+pub(super) fn double_of_numeric(value: &Numeric) -> Row<f64> {
+    let double = value.to_f64();
+    if double.is_infinite() && value.scale().is_some() {
+        let message = format!("\"{value}\" is out of range for type double precision");
+        return Err(raise(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
+    }
+    Ok(double + 0.0)
+}
+
+/// The nearest real.
+pub(super) fn real_of_numeric(value: &Numeric) -> Row<f32> {
+    let real = match value {
+        Numeric::NaN => f32::NAN,
+        Numeric::Infinity => f32::INFINITY,
+        Numeric::NegativeInfinity => f32::NEG_INFINITY,
+        value => value.to_string().parse().unwrap_or(f32::NAN),
+    };
+    if (real.is_infinite() && value.scale().is_some()) || (real == 0.0 && !value.is_zero()) {
+        let message = format!("\"{value}\" is out of range for type real");
+        return Err(raise(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
+    }
+    Ok(real + 0.0)
 }
 
 #[cfg(test)]
@@ -152,12 +151,10 @@ mod tests {
 
     #[test]
     fn floats_give_the_digits_they_are_sure_of() {
-        let of = |value, kind| decimal_of_float(value, 15, kind, false).ok();
+        let of = |value, kind| decimal_of_numeric(&Numeric::from_float(value, 15), kind).ok();
         assert_eq!(of(0.1 + 0.2, (38, 16)), Some(3_000_000_000_000_000));
         assert_eq!(of(2.675, (10, 2)), Some(268));
         assert_eq!(of(1e10, (10, 2)), None);
-        assert!(decimal_of_float(1e-17, 15, (38, 16), true).is_err());
-        assert_eq!(decimal_of_float(1.5, 15, (38, 16), true).ok(), Some(15_000_000_000_000_000));
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl Casts<'_> {
         match value {
             // From now on it is known to be text.
             ScalarValue::Utf8(_) if *to == Type::Text => Ok(Some(settled(value.clone(), to))),
-            ScalarValue::Utf8(text) if !is_text && !matches!(to, Type::Numeric(None)) => {
+            ScalarValue::Utf8(text) if !is_text => {
                 // What can't be read here, a cast says.
                 match literal(text.as_deref(), to, self.format, Excess::Cut) {
                     Ok(constant) => Ok(Some(constant)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
-    FieldMetadata, InList, InSubquery, Like, ScalarFunction, WindowFunction,
+    FieldMetadata, InList, Like, ScalarFunction, SetComparison, WindowFunction,
 };
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
@@ -15,16 +15,20 @@ use datafusion::logical_expr::{
 
 use crate::functions::bytea;
 use crate::functions::cast::numeric_for;
+use crate::functions::choice::Choice;
 use crate::functions::coercion::casts::Casts;
+use crate::functions::coercion::numbers::{number_literal, with_numeric_field};
 use crate::functions::coercion::{alike, is_untyped, is_untyped_parameter};
 use crate::functions::identity::known_as;
-use crate::functions::marker::{Condition, Recursive, Typed};
+use crate::functions::marker::{Condition, Distinctness, Recursive, Typed};
+use crate::functions::numeric::is_carried;
 use crate::functions::pattern;
-use crate::functions::resolve::{Purpose, common, decimal, rank};
+use crate::functions::resolve::{Purpose, Rank, common, decimal, rank};
 use crate::functions::scalar::{Function, no_function, no_operator, type_name};
+use crate::functions::scales;
 use crate::functions::set_operation::is_set_operation;
 use crate::functions::typed::{TypedFunction, kind_of};
-use crate::text::{MAX_PRECISION, Numeric, TextFormat, TimeZone};
+use crate::text::{MAX_PRECISION, TextFormat, TimeZone, numeric};
 use crate::{Error, SqlState, Type};
 
 pub(super) struct Operands<'a> {
@@ -46,8 +50,8 @@ impl Operands<'_> {
                 Expr::BinaryExpr(BinaryExpr { left: side(left)?, op, right: side(right)? })
             }
             Expr::Between(Between { expr, negated, low, high }) => {
-                let operands = self.compared(vec![*expr, *low, *high], "BETWEEN")?;
-                let [expr, low, high] = exactly(operands)?;
+                let operands = vec![*expr, *low, *high];
+                let [expr, low, high] = exactly(self.comparable(operands, "BETWEEN")?)?;
                 Expr::Between(Between {
                     expr: Box::new(expr),
                     negated,
@@ -57,22 +61,14 @@ impl Operands<'_> {
             }
             Expr::InList(InList { expr, list, negated }) => {
                 let operands = std::iter::once(*expr).chain(list).collect();
-                let mut operands = self.compared(operands, "=")?.into_iter();
+                let mut operands = self.comparable(operands, "=")?.into_iter();
                 let expr = operands.next().ok_or_else(|| Error::internal("IN without operand"))?;
                 Expr::InList(InList { expr: Box::new(expr), list: operands.collect(), negated })
             }
-            Expr::InSubquery(InSubquery { expr, mut subquery, negated }) => {
-                let column = Arc::clone(&subquery.subquery.schema().fields()[0]);
-                let expr = self.beside(*expr, &column, "=")?;
-                if alike::has_key(&kind_of(&column)) {
-                    let plan = subquery.subquery.as_ref().clone();
-                    let column = Expr::Column(plan.schema().columns().swap_remove(0));
-                    let key = alike::key(column, plan.schema())?.alias("key");
-                    let plan = LogicalPlanBuilder::from(plan).project(vec![key])?.build()?;
-                    subquery.subquery = Arc::new(plan);
-                }
-                let expr = Box::new(alike::key(expr, self.schema)?);
-                Expr::InSubquery(InSubquery { expr, subquery, negated })
+            Expr::InSubquery(in_subquery) => Expr::InSubquery(self.in_subquery(in_subquery)?),
+            Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
+                let (expr, subquery) = self.keyed(*expr, subquery)?;
+                Expr::SetComparison(SetComparison::new(Box::new(expr), subquery, op, quantifier))
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_match(op) => {
                 let [left] = exactly(self.all_shown(vec![*left])?)?;
@@ -86,7 +82,10 @@ impl Operands<'_> {
             Expr::Case(case) => self.case(case)?,
             Expr::ScalarFunction(function) => self.function(function)?,
             Expr::Cast(cast) => self.cast(cast)?,
-            Expr::WindowFunction(window) => Expr::WindowFunction(Box::new(self.window(*window)?)),
+            Expr::WindowFunction(window) => {
+                let window = self.window(*window)?;
+                Expr::WindowFunction(Box::new(self.ordered(window)?))
+            }
             other => other,
         })
     }
@@ -99,6 +98,7 @@ impl Operands<'_> {
             }
             LogicalPlan::Join(join) => self.join(join).map(LogicalPlan::Join),
             LogicalPlan::Union(union) => self.union(union).map(LogicalPlan::Union),
+            LogicalPlan::Values(values) => self.values(values).map(LogicalPlan::Values),
             LogicalPlan::Limit(mut limit) => {
                 limit.skip = self.count(limit.skip, "OFFSET")?;
                 limit.fetch = self.count(limit.fetch, "LIMIT")?;
@@ -129,15 +129,9 @@ impl Operands<'_> {
 
     fn comparison(&self, binary: BinaryExpr) -> Result<Expr> {
         let BinaryExpr { left, op, right } = binary;
-        let operands = self.compared(vec![*left, *right], &op.to_string())?;
+        let operands = self.comparable(vec![*left, *right], &op.to_string())?;
         let [left, right] = exactly(operands)?;
         Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))))
-    }
-
-    /// What an operator compares, in one type; by their keys, if equal values of it can differ.
-    fn compared(&self, operands: Vec<Expr>, operator: &str) -> Result<Vec<Expr>> {
-        let operands = self.unify(operands, &Mix::Comparison(operator))?;
-        operands.into_iter().map(|operand| alike::key(operand, self.schema)).collect()
     }
 
     /// A condition: a literal of no type is read as one.
@@ -190,7 +184,7 @@ impl Operands<'_> {
         let (expr, whens) = match expr {
             Some(expr) => {
                 let operands = std::iter::once(*expr).chain(whens).collect();
-                let mut operands = self.compared(operands, "=")?.into_iter();
+                let mut operands = self.comparable(operands, "=")?.into_iter();
                 (operands.next().map(Box::new), operands.collect())
             }
             None => {
@@ -249,6 +243,11 @@ impl Operands<'_> {
             }
             return Ok(operand);
         }
+        if let Some(distinctness) = func.inner().downcast_ref::<Distinctness>() {
+            let operator = distinctness.operator;
+            let [left, right] = exactly(args)?;
+            return self.comparison(BinaryExpr::new(Box::new(left), operator, Box::new(right)));
+        }
         if func.inner().is::<Typed>() {
             let [operand, _] = exactly(args)?;
             return Ok(operand);
@@ -260,11 +259,15 @@ impl Operands<'_> {
         if let Some(ours) = func.inner().downcast_ref::<Function>() {
             let args = match ours.name() {
                 "concat" | "concat_ws" => self.all_shown(args)?,
-                _ => args,
+                _ => self.scaled(ours, args)?,
             };
             let args = self.arguments(ours, args)?;
             return self.narrowed(ScalarFunction { func, args });
         }
+        let func = match func.inner().downcast_ref::<Choice>() {
+            Some(choice) => Arc::clone(&choice.standard),
+            None => func,
+        };
         if let Some(construct) = match func.name() {
             "coalesce" => Some("COALESCE"),
             "greatest" => Some("GREATEST"),
@@ -277,28 +280,20 @@ impl Operands<'_> {
                 let what = format!("{construct} of values of type interval or jsonb");
                 return Err(Error::unsupported(what).into());
             }
+            if let Some(chooses) = scales::extreme(func.name())
+                && is_carried(&args[0].get_type(self.schema)?)
+            {
+                let call = ScalarFunction::new_udf(Function::udf(chooses), args);
+                return Ok(Expr::ScalarFunction(call));
+            }
             let call = Expr::ScalarFunction(ScalarFunction { func, args });
             return Ok(kind.map_or(call.clone(), |kind| known_as(call, &kind)));
         }
         let args = match func.name() {
-            "nullif" => {
-                let args = self.unify(args, &Mix::Comparison("="))?;
-                let [first, second] = exactly(args)?;
-                let kind = self.kind(&first)?;
-                if alike::has_key(&kind) {
-                    let left = Box::new(alike::key(first.clone(), self.schema)?);
-                    let right = Box::new(alike::key(second, self.schema)?);
-                    let equal = Expr::BinaryExpr(BinaryExpr::new(left, Operator::Eq, right));
-                    let null = Expr::Literal(ScalarValue::try_from(kind.arrow())?, None);
-                    let case = Case {
-                        expr: None,
-                        when_then_expr: vec![(Box::new(equal), Box::new(null))],
-                        else_expr: Some(Box::new(first)),
-                    };
-                    return Ok(known_as(Expr::Case(case), &kind));
-                }
-                vec![first, second]
-            }
+            "nullif" => match self.nullif(args)? {
+                Ok(args) => args,
+                Err(case) => return Ok(case),
+            },
             _ => self.parameters(&func, args)?,
         };
         Ok(Expr::ScalarFunction(ScalarFunction { func, args }))
@@ -420,8 +415,7 @@ impl Operands<'_> {
         if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = cast.expr.as_ref()
             && self.kind(&cast.expr)? != Type::Jsonb
         {
-            let number = Numeric::parse(text, MAX_PRECISION)?;
-            return Ok(decimal_literal(number));
+            return Ok(number_literal(&numeric(text)?));
         }
         let kind = numeric_for(&cast.expr.get_type(self.schema)?);
         self.casts().to(*cast.expr, &kind)
@@ -433,11 +427,15 @@ impl Operands<'_> {
         if is_untyped(operand) || found.is_null() {
             return Ok(());
         }
-        if let (DataType::Decimal128(_, scale), Some((_, found))) =
-            (column.data_type(), decimal(&found))
-        {
-            if found > *scale {
-                let what = "a recursive query whose numbers get more digits after the point";
+        if rank(column.data_type()) == Some(Rank::Numeric) && rank(&found) == Some(Rank::Numeric) {
+            let is_kept = match (column.data_type(), decimal(&found)) {
+                (DataType::Decimal128(precision, scale), Some((digits, found))) => {
+                    found == *scale && digits <= *precision
+                }
+                (column, _) => is_carried(column),
+            };
+            if !is_kept {
+                let what = "a recursive query whose numbers may get more digits";
                 let hint = "Cast the numbers of both parts to numeric(p, s).";
                 return Err(Error::unsupported(what).with_hint(hint).into());
             }
@@ -499,7 +497,7 @@ impl Operands<'_> {
             let digits = distance.split_once('.').map_or(0, |(_, digits)| digits.len());
             let is_exact = match decimal(&data_type) {
                 Some((_, scale)) => digits <= scale.max(0) as usize,
-                None => true,
+                None => !is_carried(&data_type),
             };
             let is_zoned = matches!(data_type, DataType::Timestamp(_, Some(_)))
                 && self.format.time_zone != TimeZone::default();
@@ -513,7 +511,8 @@ impl Operands<'_> {
     }
 
     /// All in one type.
-    fn unify(&self, operands: Vec<Expr>, mix: &Mix<'_>) -> Result<Vec<Expr>> {
+    pub(super) fn unify(&self, operands: Vec<Expr>, mix: &Mix<'_>) -> Result<Vec<Expr>> {
+        let operands = self.numbered(operands, mix)?;
         let mut fields = vec![];
         for operand in &operands {
             fields.push(operand.to_field(self.schema)?.1);
@@ -556,7 +555,7 @@ impl Operands<'_> {
     }
 
     /// An expression that is compared with a subquery's column.
-    fn beside(&self, expr: Expr, column: &FieldRef, operator: &str) -> Result<Expr> {
+    pub(super) fn beside(&self, expr: Expr, column: &FieldRef, operator: &str) -> Result<Expr> {
         if is_untyped(&expr) {
             let kind = Type::of(column)
                 .ok_or_else(|| Error::unsupported(format!("type {}", column.data_type())))?;
@@ -566,7 +565,7 @@ impl Operands<'_> {
         let target =
             common(&types, Purpose::Comparison).ok_or_else(|| no_operator(operator, &types))?;
         let [from, _] = &types;
-        if from == &target || from.is_null() {
+        if from == &target || from.is_null() || is_carried(&target) {
             return Ok(expr);
         }
         self.casts().to(expr, &Type::from_arrow(&target).unwrap_or(Type::Text))
@@ -593,9 +592,16 @@ impl Operands<'_> {
             let Some(kind) = Type::from_arrow(&target).filter(|_| target != DataType::Utf8) else {
                 continue;
             };
+            if is_carried(&target) && !is_carried(union.schema.field(place).data_type()) {
+                union.schema = Arc::new(with_numeric_field(&union.schema, place)?);
+            }
             for input in &mut union.inputs {
                 if is_open(input) {
                     *input = Arc::new(self.with_typed(input, place, &kind)?);
+                } else if is_carried(&target)
+                    && !is_carried(input.schema().field(place).data_type())
+                {
+                    *input = Arc::new(self.with_cast(input, place, &kind)?);
                 }
             }
         }
@@ -686,7 +692,7 @@ impl Operands<'_> {
     fn join(&self, mut join: Join) -> Result<Join> {
         let mut on = vec![];
         for (left, right) in join.on {
-            let operands = self.compared(vec![left, right], "=")?;
+            let operands = self.comparable(vec![left, right], "=")?;
             let [left, right] = exactly(operands)?;
             on.push((left, right));
         }
@@ -767,7 +773,7 @@ fn depends_on_zone(function: &str, types: &[DataType]) -> bool {
 }
 
 /// Why operands are put together.
-enum Mix<'a> {
+pub(super) enum Mix<'a> {
     /// By an operator.
     Comparison(&'a str),
     /// In a construct.
@@ -775,7 +781,7 @@ enum Mix<'a> {
 }
 
 impl Mix<'_> {
-    fn purpose(&self) -> Purpose {
+    pub(super) fn purpose(&self) -> Purpose {
         match self {
             Self::Comparison(_) => Purpose::Comparison,
             Self::Column(_) => Purpose::Column,
@@ -823,14 +829,6 @@ fn without_limit(kind: &Type) -> Type {
     }
 }
 
-/// A decimal with its own precision and scale.
-fn decimal_literal(number: Numeric) -> Expr {
-    let digits = number.unscaled.unsigned_abs().checked_ilog10().map_or(1, |log| log as u8 + 1);
-    let precision = digits.max(number.scale).min(MAX_PRECISION);
-    let value = ScalarValue::Decimal128(Some(number.unscaled), precision, number.scale as i8);
-    Expr::Literal(value, None)
-}
-
-fn exactly<const N: usize>(operands: Vec<Expr>) -> Result<[Expr; N]> {
+pub(super) fn exactly<const N: usize>(operands: Vec<Expr>) -> Result<[Expr; N]> {
     operands.try_into().map_err(|_| Error::internal("operands have got lost").into())
 }

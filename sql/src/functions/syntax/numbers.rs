@@ -5,9 +5,10 @@ use datafusion::sql::sqlparser::ast::{
     Value, ValueWithSpan, WindowFrameBound, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
+use stillframe_protocol::numeric::Numeric;
 
 use super::cast;
-use crate::text::MAX_PRECISION;
+use crate::text::decimal_digits;
 use crate::{Error, SqlState};
 
 /// The number with its type, unless its type is the one that DataFusion gives it.
@@ -19,52 +20,21 @@ pub(super) fn typed_number(digits: &str, span: Span) -> Result<Option<Expr>, Err
     if digits.parse::<i64>().is_ok() {
         return Ok(None);
     }
-    let plain = without_exponent(digits)?;
-    let unsigned = plain.trim_start_matches('-');
-    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let whole = whole.trim_start_matches('0').len();
-    let precision = (whole + fraction.len()).max(1);
-    if precision > usize::from(MAX_PRECISION) {
-        let what = format!("a number of more than {MAX_PRECISION} digits");
-        return Err(Error::unsupported(what));
-    }
-    let digits = ExactNumberInfo::PrecisionAndScale(precision as u64, fraction.len() as i64);
-    let value = Value::SingleQuotedString(plain);
-    Ok(Some(cast(ValueWithSpan { value, span }, DataType::Numeric(digits))))
-}
-
-/// `1.5e3` as `1500`.
-fn without_exponent(digits: &str) -> Result<String, Error> {
-    let syntax = || {
-        Error::new(
+    let value = Numeric::parse(digits).map_err(|error| match error.sqlstate.as_str() {
+        "22P02" => Error::new(
             SqlState::SYNTAX_ERROR,
             format!("trailing junk after numeric literal at or near \"{digits}\""),
-        )
+        ),
+        _ => Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, error.message),
+    })?;
+    let info = match decimal_digits(&value) {
+        Some((_, precision, scale)) => {
+            ExactNumberInfo::PrecisionAndScale(precision.into(), scale.into())
+        }
+        None => ExactNumberInfo::None,
     };
-    let Some((mantissa, exponent)) = digits.split_once(['e', 'E']) else {
-        return Ok(digits.to_owned());
-    };
-    let exponent: i32 = exponent.parse().map_err(|_| syntax())?;
-    let (sign, mantissa) = match mantissa.strip_prefix('-') {
-        Some(mantissa) => ("-", mantissa),
-        None => ("", mantissa),
-    };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    if exponent.unsigned_abs() > 2 * u32::from(MAX_PRECISION) {
-        return Err(Error::unsupported(format!("a number of more than {MAX_PRECISION} digits")));
-    }
-    let point = whole.len() as i32 + exponent;
-    let mut all = format!("{whole}{fraction}");
-    if point <= 0 {
-        all.insert_str(0, &"0".repeat((1 - point) as usize));
-    }
-    let point = point.max(1) as usize;
-    while all.len() < point {
-        all.push('0');
-    }
-    let (whole, fraction) = all.split_at(point);
-    let dot = if fraction.is_empty() { "" } else { "." };
-    Ok(format!("{sign}{whole}{dot}{fraction}"))
+    let value = Value::SingleQuotedString(value.to_string());
+    Ok(Some(cast(ValueWithSpan { value, span }, DataType::Numeric(info))))
 }
 
 /// The number without the type that was given to it.
