@@ -30,6 +30,7 @@ mod resolve;
 mod row;
 mod scalar;
 mod scales;
+mod series;
 mod set_operation;
 mod string;
 mod syntax;
@@ -55,7 +56,7 @@ pub(crate) use aggregate::ONLY_ROW_OF;
 pub(crate) use correlation::is_single;
 pub(crate) use set_operation::is_of_all_rows;
 pub(crate) use syntax::clock::unname;
-pub(crate) use syntax::{json as json_rows, rewrite};
+pub(crate) use syntax::{rewrite, set_returning};
 
 use crate::Type;
 use crate::query::Purpose;
@@ -107,6 +108,7 @@ fn typed_definitions() -> impl Iterator<Item = &'static Typed> {
         .chain(interval::definitions())
         .chain(clock::definitions())
         .chain(bytea::definitions())
+        .chain(series::DEFINITIONS)
         .chain([&string::PADDED])
 }
 

@@ -223,8 +223,7 @@ impl QueryContext {
             || self.state.window_functions().contains_key(name)
             || self.state.higher_order_functions().contains_key(name)
             || SYNTAX.contains(&name)
-            || functions::json_rows::RETURNS_ROWS.contains(&name)
-            || functions::json_rows::RETURNS_PAIRS.contains(&name)
+            || functions::set_returning::columns(name).is_some()
     }
 
     /// The columns that a function in FROM returns.

@@ -6,6 +6,7 @@
 //! which names may be equal, and in what the results are called. A resolved query means the same
 //! under both. It is also what a view stores: later settings and relations can't change it.
 
+mod calls;
 mod columns;
 mod expressions;
 mod from;

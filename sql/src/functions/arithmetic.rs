@@ -23,7 +23,7 @@ use crate::functions::scalar::{Definition, Resolved, no_operator};
 use crate::text::MAX_PRECISION;
 use crate::{Error, Type};
 
-pub(super) use moment::divide as interval_quotient;
+pub(super) use moment::{divide as interval_quotient, move_stamp};
 
 /// An operator of two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! the key of an interval is the one of the same length with less than 30 days and less than 24
 //! hours, both counted upwards: equal lengths have equal keys, and their order is that of the fields.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryBuilder, IntervalMonthDayNanoArray};
@@ -229,6 +230,13 @@ fn key(interval: IntervalMonthDayNano) -> IntervalMonthDayNano {
     let months = months.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
     let days = days.rem_euclid(MONTH_DAYS) as i32;
     IntervalMonthDayNano::new(months, days, interval.nanoseconds.rem_euclid(DAY_NS))
+}
+
+/// How an interval compares with one of no length.
+pub(super) fn sign(interval: IntervalMonthDayNano) -> Ordering {
+    let key = key(interval);
+    // Only the months of a key can be negative.
+    (key.months, key.days, key.nanoseconds).cmp(&(0, 0, 0))
 }
 
 pub(super) fn out_of_range() -> ArrowError {

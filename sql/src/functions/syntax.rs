@@ -12,9 +12,10 @@ mod arrays;
 mod casts;
 pub(crate) mod clock;
 mod conditions;
-pub(crate) mod json;
+mod json;
 mod numbers;
 mod rows;
+pub(crate) mod set_returning;
 
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
@@ -44,8 +45,8 @@ pub(crate) fn rewrite(tree: &mut impl VisitMut) -> Result<(), Error> {
     }
 }
 
-/// Functions that return rows; the functions of these names here return them as an array.
-const RETURNS_ROWS: &[&str] = &["generate_subscripts", "information_schema._pg_expandarray"];
+/// It returns rows of two columns; that of this name here returns them as an array.
+const EXPANDED: &str = "information_schema._pg_expandarray";
 
 struct Rewriter;
 
@@ -259,18 +260,20 @@ impl Rewriter {
                     *expr = plain;
                 } else if let Some(collected) = json::collected(function) {
                     *expr = collected;
-                } else if let Expr::Function(function) = expr
-                    && json::RETURNS_ROWS.contains(&names::function(&function.name).as_str())
-                {
-                    let name = json::list_name(&names::function(&function.name));
-                    function.name = ObjectName::from(vec![Ident::with_quote('"', name)]);
-                    let array = std::mem::replace(expr, Expr::value(Value::Null));
-                    *expr = call("unnest", vec![array]);
-                } else if let Expr::Function(function) = expr
-                    && RETURNS_ROWS.contains(&names::function(&function.name).as_str())
-                {
-                    let array = std::mem::replace(expr, Expr::value(Value::Null));
-                    *expr = call("unnest", vec![array]);
+                } else if let Expr::Function(function) = expr {
+                    let name = names::function(&function.name);
+                    let array = match set_returning::columns(&name).as_deref() {
+                        Some([column]) => column.list.clone(),
+                        Some(_) => {
+                            let what = format!("{name} outside FROM");
+                            let hint = format!("Write SELECT ... FROM {name}(...).");
+                            return Err(Error::unsupported(what).with_hint(hint));
+                        }
+                        None if name == EXPANDED => name,
+                        None => return Ok(()),
+                    };
+                    function.name = ObjectName::from(vec![Ident::with_quote('"', array)]);
+                    *expr = call("unnest", vec![take(expr)]);
                 }
             }
             _ => {}

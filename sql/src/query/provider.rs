@@ -162,6 +162,11 @@ impl ContextProvider for FrameProvider<'_> {
         let arguments = arguments.collect::<Result<Vec<_>>>()?;
         let is_integers =
             name == "generate_series" && !is_bigint && arguments.iter().all(is_integer);
+        let is_zero = |step: &Expr| matches!(step, Expr::Literal(ScalarValue::Int64(Some(0)), _));
+        if name == "generate_series" && arguments.get(2).is_some_and(is_zero) {
+            let message = "step size cannot equal zero";
+            return Err(external(Error::new(SqlState::INVALID_PARAMETER_VALUE, message)));
+        }
         if name == "generate_series" && self.context.purpose == Purpose::Compile {
             return self.unnested_series(arguments, is_integers);
         }

@@ -441,7 +441,11 @@ impl Walk<'_, '_, '_> {
                     let error = Error::new(SqlState::SYNTAX_ERROR, message);
                     return Err(self.resolver.locate(error, identifier.span));
                 }
-                if self.scope.source(None, &name).is_some() {
+                if let Some((source, level)) = self.scope.source(None, &name) {
+                    if source.is_scalar {
+                        let expr = source.column(0);
+                        return self.note(Found { expr, level }, identifier.span);
+                    }
                     return Err(Error::unsupported("a whole row as a value"));
                 }
                 let message = format!("column \"{name}\" does not exist");

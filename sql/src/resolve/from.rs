@@ -1,17 +1,14 @@
 //! FROM: relations, subqueries, functions and joins.
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
-    Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, TableAlias,
-    TableAliasColumnDef, TableFactor, TableWithJoins, visit_expressions,
+    Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, TableAlias, TableFactor,
+    TableWithJoins,
 };
 
 use super::expressions::Place;
 use super::scope::{Item, Scope, Source, Visible};
 use super::{OutputName, Resolver, internal_alias, resolved};
-use crate::functions::json_rows;
 use crate::{Error, RelationKind, SqlState, names, system};
 
 /// Which side of a join can have no partner.
@@ -125,7 +122,6 @@ impl Resolver<'_> {
         before: &Scope<'_>,
         beside: &Item,
     ) -> Result<Item, Error> {
-        self.pairs(factor);
         match factor {
             TableFactor::Table {
                 name,
@@ -143,11 +139,6 @@ impl Resolver<'_> {
                 Ok(source.into_item())
             }
             TableFactor::Table { sample: Some(_), .. } => Err(Error::unsupported("TABLESAMPLE")),
-            TableFactor::Table { with_ordinality: true, .. }
-            | TableFactor::Function { with_ordinality: true, .. }
-            | TableFactor::UNNEST { with_ordinality: true, .. } => {
-                Err(Error::unsupported("WITH ORDINALITY"))
-            }
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {
                 let columns = if *lateral {
                     let mut items = before.items.clone();
@@ -162,70 +153,19 @@ impl Resolver<'_> {
                 let columns = self.renamed(columns, &given, &name)?;
                 let internal = unlike(&name, before, beside);
                 *alias = Some(internal_alias(&internal));
-                let source = Source { alias: name, schema: None, internal, columns, key: vec![] };
-                Ok(source.into_item())
-            }
-            TableFactor::Table { name, args: Some(arguments), alias, .. } => {
-                if arguments.settings.is_some() {
-                    return Err(Error::unsupported("SETTINGS"));
-                }
-                let (name, mut arguments) = (name.clone(), arguments.args.clone());
-                let mut alias = alias.take();
-                if let Some(array) = self.array(&name, &arguments, before)? {
-                    *factor = of_array(&name, array, alias);
-                    return self.factor(factor, before, beside);
-                }
-                let item = self.function(&name, &mut arguments, &mut alias, before, beside)?;
-                *factor = TableFactor::Function {
-                    lateral: false,
-                    name,
-                    args: arguments,
-                    with_ordinality: false,
-                    alias,
+                let source = Source {
+                    alias: name,
+                    schema: None,
+                    internal,
+                    columns,
+                    key: vec![],
+                    is_scalar: false,
                 };
-                self.plain_function(factor);
-                Ok(item)
-            }
-            TableFactor::Function { name, args, alias, .. } => {
-                let name = name.clone();
-                if let Some(array) = self.array(&name, args, before)? {
-                    *factor = of_array(&name, array, alias.take());
-                    return self.factor(factor, before, beside);
-                }
-                let item = self.function(&name, args, alias, before, beside)?;
-                self.plain_function(factor);
-                Ok(item)
-            }
-            TableFactor::UNNEST { alias, array_exprs, with_offset: false, .. } => {
-                let scope = Scope::empty(before.parent);
-                for array in array_exprs.iter_mut() {
-                    let mut around = array.clone();
-                    if let Err(error) = self.expression(array, &scope, Place::FunctionInFrom) {
-                        let mut items = before.items.clone();
-                        items.push(beside.clone());
-                        let beside = Scope::new(items, before.parent);
-                        return Err(
-                            match self.expression(&mut around, &beside, Place::FunctionInFrom) {
-                                Ok(_) => Error::unsupported("unnest of columns beside it in FROM")
-                                    .with_hint("Put it into the select list of a subquery."),
-                                Err(_) => error,
-                            },
-                        );
-                    }
-                }
-                let width = array_exprs.len();
-                let mut source = self.of_function("unnest", width, alias, before, beside)?;
-                if let [keys, _] = array_exprs.as_slice()
-                    && json_rows::is_pairs(keys)
-                {
-                    for (column, name) in source.columns.iter_mut().zip(["key", "value"]) {
-                        if column.name == source.alias {
-                            column.name = name.to_owned();
-                        }
-                    }
-                }
                 Ok(source.into_item())
             }
+            TableFactor::Table { args: Some(_), .. }
+            | TableFactor::Function { .. }
+            | TableFactor::UNNEST { .. } => self.call_in_from(factor, before, beside),
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 let mut items = before.items.clone();
                 items.push(beside.clone());
@@ -264,7 +204,7 @@ impl Resolver<'_> {
         };
         let internal = unlike(&visible, before, beside);
         *alias = Some(internal_alias(&internal));
-        Ok(Source { alias: visible, schema, internal, columns, key })
+        Ok(Source { alias: visible, schema, internal, columns, key, is_scalar: false })
     }
 
     fn of_catalog(
@@ -309,159 +249,10 @@ impl Resolver<'_> {
         let message = format!("relation \"{}\" does not exist", names::unquoted(name));
         Err(self.locate(Error::new(SqlState::UNDEFINED_TABLE, message), span))
     }
-
-    /// The keys and values that a function in FROM returns, as the arrays that `unnest` takes.
-    fn pairs(&mut self, factor: &mut TableFactor) {
-        let (name, arguments, alias) = match factor {
-            TableFactor::Table { name, args: Some(arguments), alias, .. } => {
-                (name, &arguments.args, alias)
-            }
-            TableFactor::Function { name, args, alias, .. } => (name, &*args, alias),
-            _ => return,
-        };
-        let function = names::function(name);
-        let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = arguments.as_slice() else {
-            return;
-        };
-        if !json_rows::RETURNS_PAIRS.contains(&function.as_str()) {
-            return;
-        }
-        let arrays = json_rows::pair_names(&function).map(|name| call(&name, vec![value.clone()]));
-        *factor = TableFactor::UNNEST {
-            alias: Some(alias.take().unwrap_or_else(|| internal_alias(&function))),
-            array_exprs: arrays.into(),
-            with_offset: false,
-            with_offset_alias: None,
-            with_ordinality: false,
-        };
-    }
-
-    /// A function that returns rows.
-    fn function(
-        &mut self,
-        name: &ObjectName,
-        arguments: &mut [FunctionArg],
-        alias: &mut Option<TableAlias>,
-        before: &Scope<'_>,
-        beside: &Item,
-    ) -> Result<Item, Error> {
-        let scope = Scope::empty(before.parent);
-        for argument in arguments.iter_mut() {
-            let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument else {
-                return Err(Error::unsupported("a named argument of a function in FROM"));
-            };
-            let mut around = argument.clone();
-            if let Err(error) = self.expression(argument, &scope, Place::FunctionInFrom) {
-                let mut items = before.items.clone();
-                items.push(beside.clone());
-                let beside = Scope::new(items, before.parent);
-                return Err(match self.expression(&mut around, &beside, Place::FunctionInFrom) {
-                    Ok(_) => Error::unsupported("a function of columns beside it in FROM"),
-                    Err(_) => error,
-                });
-            }
-        }
-        let function = names::function(name);
-        let schema = self.context.function_schema(&function, arguments)?;
-        let fields = schema.fields();
-        let mut source = self.of_function(&function, fields.len(), alias, before, beside)?;
-        if fields.len() > 1 {
-            // The columns of a row have names of their own.
-            for (column, field) in source.columns.iter_mut().zip(fields) {
-                if column.name == source.alias {
-                    column.name = field.name().clone();
-                }
-            }
-        }
-        Ok(source.into_item())
-    }
-
-    /// The array whose elements a function in FROM returns: that of `unnest`, and one for a
-    /// `generate_series` that differs with the row of the query around.
-    fn array(
-        &mut self,
-        name: &ObjectName,
-        arguments: &[FunctionArg],
-        before: &Scope<'_>,
-    ) -> Result<Option<Expr>, Error> {
-        let values = arguments.iter().map(|argument| match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
-            _ => None,
-        });
-        let Some(mut values) = values.collect::<Option<Vec<_>>>() else { return Ok(None) };
-        match (names::function(name).as_str(), values.len()) {
-            ("unnest", 1) => Ok(values.pop()),
-            (function, 1) if json_rows::RETURNS_ROWS.contains(&function) => {
-                Ok(Some(call(&json_rows::list_name(function), values)))
-            }
-            ("generate_series", _) => {
-                let scope = Scope::empty(before.parent);
-                let mut has_columns = false;
-                for value in &mut values {
-                    if self.expression(value, &scope, Place::FunctionInFrom).is_err() {
-                        // Whoever resolves the function says why.
-                        return Ok(None);
-                    }
-                    has_columns |= names_columns(value);
-                }
-                Ok(has_columns.then(|| call("generate_series", values)))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// The rows of a function under an alias, which names all their columns.
-    fn of_function(
-        &mut self,
-        function: &str,
-        width: usize,
-        alias: &mut Option<TableAlias>,
-        before: &Scope<'_>,
-        beside: &Item,
-    ) -> Result<Source, Error> {
-        let given = alias.take().unwrap_or_else(|| internal_alias(function));
-        let name = names::fold(&given.name);
-        // A function that returns plain values has one column of the alias's name.
-        let columns = (1..=width).map(|place| OutputName {
-            internal: format!("c{place}"),
-            ..OutputName::new(name.clone())
-        });
-        let columns = self.renamed(columns.collect(), &given, &name)?;
-        let internal = unlike(&name, before, beside);
-        let mut written = internal_alias(&internal);
-        written.columns = columns
-            .iter()
-            .map(|c| TableAliasColumnDef { name: resolved(&c.internal), data_type: None })
-            .collect();
-        *alias = Some(written);
-        Ok(Source { alias: name, schema: None, internal, columns, key: vec![] })
-    }
-
-    /// The form of a function in FROM that DataFusion plans.
-    fn plain_function(&self, factor: &mut TableFactor) {
-        if let TableFactor::Function { name, args, alias, .. } = factor {
-            let function = names::function(name);
-            *factor = TableFactor::Table {
-                name: ObjectName(vec![ObjectNamePart::Identifier(resolved(&function))]),
-                alias: alias.take(),
-                args: Some(datafusion::sql::sqlparser::ast::TableFunctionArgs {
-                    args: std::mem::take(args),
-                    settings: None,
-                }),
-                with_hints: vec![],
-                version: None,
-                with_ordinality: false,
-                partitions: vec![],
-                json_path: None,
-                sample: None,
-                index_hints: vec![],
-            };
-        }
-    }
 }
 
 /// A name that no relation has that can be named here.
-fn unlike(name: &str, before: &Scope<'_>, beside: &Item) -> String {
+pub(super) fn unlike(name: &str, before: &Scope<'_>, beside: &Item) -> String {
     let mut taken = before.internal_names();
     taken.extend(beside.relations.iter().map(|source| source.internal.as_str()));
     if !taken.contains(name) {
@@ -532,26 +323,6 @@ fn single_name(name: &ObjectName) -> Result<String, Error> {
 
 fn operation(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
-}
-
-/// The elements of an array as rows.
-fn of_array(name: &ObjectName, array: Expr, alias: Option<TableAlias>) -> TableFactor {
-    TableFactor::UNNEST {
-        alias: Some(alias.unwrap_or_else(|| internal_alias(&names::function(name)))),
-        array_exprs: vec![array],
-        with_offset: false,
-        with_offset_alias: None,
-        with_ordinality: false,
-    }
-}
-
-/// Whether a resolved expression names columns of its own.
-fn names_columns(expr: &Expr) -> bool {
-    let found = visit_expressions(expr, |expr| match expr {
-        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
 }
 
 fn coalesce(left: Expr, right: Expr) -> Expr {

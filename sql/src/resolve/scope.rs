@@ -33,6 +33,8 @@ pub(super) struct Source {
     pub(super) columns: Vec<OutputName>,
     /// The places of the primary key's columns, if it is a table that has one.
     pub(super) key: Vec<usize>,
+    /// Whether its rows are plain values of a function: the relation's name is that of the value too.
+    pub(super) is_scalar: bool,
 }
 
 /// A column that can be named without a relation.

@@ -59,6 +59,11 @@ fn bare(projection: Vec<SelectItem>, from: Vec<TableWithJoins>) -> Select {
     }
 }
 
+/// SELECT of expressions alone.
+pub(super) fn of_nothing(projection: Vec<SelectItem>) -> Query {
+    query(SetExpr::Select(Box::new(bare(projection, vec![]))))
+}
+
 fn query(body: SetExpr) -> Query {
     Query {
         with: None,

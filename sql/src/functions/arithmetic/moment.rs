@@ -242,7 +242,7 @@ fn stamp_difference(
 }
 
 /// Adds months, then days, then time; the first two on the zone's clocks.
-fn move_stamp(
+pub(in crate::functions) fn move_stamp(
     stamp: i64,
     span: IntervalMonthDayNano,
     zone: Option<TimeZone>,
