@@ -1,5 +1,6 @@
 //! The command line.
 
+mod access;
 mod certificates;
 mod config;
 mod coordinator;
@@ -15,11 +16,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
-use stillframe::{CertificatesError, Database, EngineError, Options, SecurityError};
+use stillframe::{AccessError, CertificatesError, Database, EngineError, Options, SecurityError};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use access::Clients;
 use listen::{listen, local_address, must_be_loopback};
 
 /// Where Postgres clients are served unless something else is said.
@@ -79,6 +81,8 @@ pub struct Serve {
     /// Where Postgres clients are served; port 0 is any that is free.
     #[arg(long, default_value = PG_LISTEN, value_name = "ADDRESS")]
     pg_listen: String,
+    #[command(flatten)]
+    clients: Clients,
     /// Where a page about the cluster is served, and /metrics for Prometheus [default: nowhere].
     #[arg(long, value_name = "ADDRESS")]
     http_listen: Option<String>,
@@ -156,8 +160,8 @@ pub enum ServeError {
     Address(String, #[source] io::Error),
     /// Others than this machine could connect.
     #[error(
-        "cannot serve clients on {0}: there are neither passwords nor TLS for them yet, so it must \
-         be a loopback address"
+        "cannot serve clients on {0}: it must be a loopback address, or clients need passwords and \
+         TLS (--auth scram --tls-cert F --tls-key F --tls-require)"
     )]
     NotLoopback(String),
     /// What goes between processes could be read and changed on the way.
@@ -169,6 +173,20 @@ pub enum ServeError {
     /// Others can't be told to come to any address.
     #[error("cannot be reached at {0}: say with --advertise at which of its addresses")]
     Unspecified(String),
+    /// A password is given that nobody is asked for.
+    #[error("--password-file {} needs --auth scram: nobody is asked for a password", .0.display())]
+    NoPasswords(PathBuf),
+    /// The password can't be read.
+    #[error("cannot read the password in {}: {reason}", .file.display())]
+    PasswordFile {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Clients can't come in as they should.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// The certificates can't be used.
     #[error(transparent)]
     Security(#[from] SecurityError),
@@ -226,13 +244,14 @@ impl Serve {
             None => Ok(()),
         };
         let page = self.http_listen.as_deref().map_or(Ok(()), must_be_loopback);
-        vec![durable, must_be_loopback(&self.pg_listen), page]
+        vec![durable, self.clients.allows(&self.pg_listen), self.clients.access().map(drop), page]
     }
 
     /// Serves until a signal comes, or until the engine has failed: it keeps nothing that it could
     /// go on with.
     pub async fn run(self) -> Result<(), ServeError> {
         let stop = signals().map_err(ServeError::Signals)?;
+        let access = self.clients.access()?;
         let listener = listen(&self.pg_listen).await?;
         let address = local_address(&listener)?;
         let (page, http) = listen_for_page(self.http_listen.as_deref()).await?;
@@ -257,7 +276,7 @@ impl Serve {
             }
         };
         tokio::select! {
-            () = database.serve(listener, stop) => {}
+            () = database.serve(listener, access, stop) => {}
             ended = page => ended.map_err(ServeError::Page)?,
         }
         tracing::info!("stopping");

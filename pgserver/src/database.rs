@@ -12,7 +12,7 @@ use stillframe_protocol::{Coordinator, CoordinatorError, Host, HostError};
 use stillframe_sql::{self as sql, Error, Frame, Response, Session};
 use tokio::net::TcpListener;
 
-use crate::{Options, page, server};
+use crate::{Access, Options, page, server};
 
 /// The user whose name statements run under when no client has told one.
 const USER: &str = "stillframe";
@@ -120,8 +120,13 @@ impl Database {
     }
 
     /// Serves Postgres clients until `stop` ends, and then ends their connections.
-    pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
-        server::serve(listener, Arc::clone(&self.front), stop).await;
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        access: Access,
+        stop: impl Future<Output = ()>,
+    ) {
+        server::serve(listener, Arc::clone(&self.front), access, stop).await;
     }
 
     /// Serves a page about the cluster, and `/metrics` for Prometheus, for as long as this is polled.

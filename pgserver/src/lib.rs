@@ -6,6 +6,7 @@
 //! [`serve`] is for one that was assembled from other parts. [`Cluster`] and [`HostProcess`] are the
 //! parts of one whose hosts are processes.
 
+mod access;
 mod database;
 mod demo;
 mod options;
@@ -15,6 +16,7 @@ mod server;
 mod table;
 mod wire;
 
+pub use access::{Access, AccessError};
 pub use database::Database;
 pub use datafusion;
 pub use demo::{DEMO_SCHEMA, stream};

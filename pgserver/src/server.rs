@@ -10,7 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::wire::{self, CancelKeys};
+use crate::access::Access;
+use crate::wire::{self, Admitted, CancelKeys, Entrance};
 
 /// How many connections there may be, and how many of them may not have said yet who they are.
 const LIMITS: Limits = Limits { connections: 10_000, strangers: 500 };
@@ -26,19 +27,26 @@ struct Limits {
 }
 
 /// Serves Postgres clients of a database until `stop` ends, and then ends their connections.
-pub async fn serve(listener: TcpListener, database: Arc<Database>, stop: impl Future<Output = ()>) {
-    serve_limited(listener, database, stop, &LIMITS).await;
+pub async fn serve(
+    listener: TcpListener,
+    database: Arc<Database>,
+    access: Access,
+    stop: impl Future<Output = ()>,
+) {
+    serve_limited(listener, database, access, stop, &LIMITS).await;
 }
 
 async fn serve_limited(
     listener: TcpListener,
     database: Arc<Database>,
+    access: Access,
     stop: impl Future<Output = ()>,
     limits: &Limits,
 ) {
     let (stopping, hears_stop) = watch::channel(false);
     let server = Server {
         database,
+        access: Arc::new(access),
         keys: CancelKeys::default(),
         stopping: hears_stop,
         connections: Arc::new(Semaphore::new(limits.connections)),
@@ -67,6 +75,7 @@ async fn serve_limited(
 /// What all connections share.
 struct Server {
     database: Arc<Database>,
+    access: Arc<Access>,
     keys: CancelKeys,
     stopping: watch::Receiver<bool>,
     connections: Arc<Semaphore>,
@@ -101,10 +110,17 @@ impl Server {
         stranger: OwnedSemaphorePermit,
     ) -> impl Future<Output = ()> + use<> {
         let (keys, stopping) = (self.keys.clone(), self.stopping.clone());
-        let database = Arc::clone(&self.database);
+        let (database, access) = (Arc::clone(&self.database), Arc::clone(&self.access));
         async move {
-            let session = move |user: &str| Session::new(database, user);
-            wire::serve(stream, keys, stopping, session, stranger).await;
+            let entrance = Entrance { keys: &keys, access: &access, stopping };
+            let roles = Arc::clone(&database);
+            let role = async move |user: String| roles.role(&user).await;
+            let session = move |admitted: Admitted| {
+                let Admitted { user, process, is_superuser } = admitted;
+                let session = Session::new(database, &user).of_process(process);
+                if is_superuser { session } else { session.restricted() }
+            };
+            wire::serve(stream, entrance, role, session, stranger).await;
             drop(connection);
         }
     }
@@ -150,7 +166,7 @@ mod tests {
         let front = Arc::clone(&database.front);
         let server = tokio::spawn(async move {
             let stopped = async { drop(stopped.await) };
-            serve_limited(listener, front, stopped, &limits).await;
+            serve_limited(listener, front, Access::trust(), stopped, &limits).await;
         });
 
         let silent = TcpStream::connect(address).await.unwrap();

@@ -1,7 +1,8 @@
 //! The PostgreSQL wire: one connection from its first byte to its last.
 //!
 //! ```text
-//! startup      TLS refused, cancel requests served, the client told who we are
+//! startup      TLS where there is some, cancel requests served, the client told who we are
+//! authentication  it shows who it is
 //! connection   one message after the other, until the client leaves or must leave
 //!   simple       Query: each statement runs and is answered before the next
 //!   extended     Parse, Bind, Describe, Execute, Close, Sync: statements and portals
@@ -17,9 +18,10 @@
 //! - A result is never held whole: at most one batch and `PIECE_BYTES` of messages.
 //! - Every error is sent with a SQLSTATE of its own; a panic ends its own connection only.
 
+mod authentication;
 mod backend;
-mod binary;
 mod cancel;
+mod channel;
 mod connection;
 mod copy;
 mod extended;
@@ -35,5 +37,5 @@ mod startup;
 mod tests;
 
 pub(crate) use cancel::CancelKeys;
-pub(crate) use connection::serve;
+pub(crate) use connection::{Admitted, Entrance, serve};
 pub(crate) use startup::refuse;

@@ -1,6 +1,7 @@
 //! The catalog: schemas and relations of one version, and the program they amount to.
 
 mod constraint;
+mod role;
 mod sequence;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use stillframe_protocol::{
 use crate::{Error, Type};
 
 pub use constraint::{Action, Constraint, ConstraintKind, Generated};
+pub use role::Role;
 pub use sequence::Sequence;
 
 /// The first OID that users' objects get, as in PostgreSQL.
@@ -35,6 +37,9 @@ pub struct Catalog {
     /// By OID.
     #[serde(default)]
     pub sequences: BTreeMap<u32, Sequence>,
+    /// By name. The owner of everything is here only if something was said of it.
+    #[serde(default)]
+    pub roles: BTreeMap<String, Role>,
 }
 
 /// A namespace of relations.
@@ -130,6 +135,7 @@ impl Default for Catalog {
             schemas: BTreeMap::from([("public".to_owned(), public)]),
             relations: BTreeMap::new(),
             sequences: BTreeMap::new(),
+            roles: BTreeMap::new(),
         }
     }
 }

@@ -15,6 +15,7 @@ mod reader;
 mod statement;
 #[cfg(test)]
 mod tests;
+mod tuples;
 mod used;
 
 use std::collections::HashSet;
@@ -42,6 +43,8 @@ use crate::{ConstraintKind, Error, Frame, Generated, Relation, SqlState, dml, na
 pub struct CopyIn {
     /// How many columns are expected.
     pub columns: usize,
+    /// Whether the data comes in binary format.
+    pub is_binary: bool,
     load: Box<Load>,
 }
 
@@ -61,6 +64,7 @@ impl CopyIn {
             return Err(Error::unsupported("COPY FROM with WHERE"));
         }
         let format = Format::new(&statement.options)?;
+        let is_binary = format.is_binary;
         let frame = used.transaction()?.frame(Step(0)).await?;
         let target = dml::target(&frame, settings, name, dml::Command::Copy)?;
         let places = match columns {
@@ -92,7 +96,7 @@ impl CopyIn {
         let reader = Reader::new(&reading, &places, format, &settings.text_format())?;
         let keys = target.is_keyed().then(|| Keys::new(&target)).transpose()?;
         let load = Load { used, target, reader, keys, rows: 0, kept: vec![], checked };
-        Ok(Self { columns: load.reader.columns(), load: Box::new(load) })
+        Ok(Self { columns: load.reader.columns(), is_binary, load: Box::new(load) })
     }
 
     /// Takes a piece of the data, cut anywhere. After an error the COPY can only be dropped.

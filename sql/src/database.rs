@@ -11,10 +11,13 @@ use stillframe_protocol::{
 
 use crate::frame::LeaseKeeper;
 use crate::sequences::Sequences;
-use crate::{Catalog, Error};
+use crate::signal::Channels;
+use crate::{Catalog, Error, Frame, Role};
 
 /// The database's name.
 pub const NAME: &str = "stillframe";
+/// The role that owns everything, and is always there.
+pub const OWNER: &str = crate::system::OWNER;
 /// What the database is called as well, for clients that expect it to be there.
 const ALIAS: &str = "postgres";
 
@@ -36,6 +39,7 @@ pub struct Database {
     pub(crate) workers: u32,
     pub(crate) leases: LeaseKeeper,
     pub(crate) sequences: Sequences,
+    pub(crate) channels: Channels,
     pub(crate) oids: Oids,
     catalogs: Mutex<BTreeMap<CatalogVersion, Arc<Catalog>>>,
     explainer: OnceLock<Explainer>,
@@ -85,11 +89,19 @@ impl Database {
             workers,
             leases,
             sequences: Sequences::default(),
+            channels: Channels::default(),
             oids: Oids::default(),
             catalogs: Mutex::default(),
             explainer: OnceLock::new(),
             checker: OnceLock::new(),
         })
+    }
+
+    /// What is known now of a role; none if there is none of this name. The owner of everything may be
+    /// one of whom nothing was said.
+    pub async fn role(self: &Arc<Self>, name: &str) -> Result<Option<Role>, Error> {
+        let frame = Frame::take(self).await?;
+        Ok(frame.catalog().roles.get(name).cloned())
     }
 
     /// Lets definitions be refused that the engine can't build; before that all are accepted.

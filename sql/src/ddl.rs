@@ -12,6 +12,7 @@ mod drop;
 mod index;
 mod rename;
 mod rewrite;
+mod role;
 mod schema;
 mod sequence;
 mod storage;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::{self, ObjectName};
 use stillframe_protocol::{Entry, Lockable, Mode, RelationId, Step};
 
-use crate::parser::AlterSequence;
+use crate::parser::{AlterSequence, RoleStatement};
 use crate::query::QueryContext;
 use crate::session::Notice;
 use crate::settings::Settings;
@@ -33,6 +34,7 @@ use crate::{Catalog, Error, Relation, SqlState, names, system};
 use check_rows::RowCheck;
 pub(crate) use constraint::find_index;
 use rewrite::Rewrite;
+pub(crate) use role::is_superuser;
 
 /// What changes the catalog.
 #[derive(Clone, Copy)]
@@ -43,6 +45,8 @@ pub(crate) enum Definition<'a> {
     MaterializedView(&'a ast::CreateView),
     /// ALTER SEQUENCE.
     AlterSequence(&'a AlterSequence),
+    /// CREATE, ALTER or DROP ROLE.
+    Role(&'a RoleStatement),
     /// CREATE TABLE AS.
     TableAs { create: &'a ast::CreateTable, with_data: bool },
 }
@@ -96,6 +100,11 @@ impl Definer<'_> {
                 let frame = self.transaction.frame(Step(0)).await?;
                 sequence::restart(&frame, self.settings, alter)?;
                 return Ok(("ALTER SEQUENCE".to_owned(), notices));
+            }
+            Definition::Role(statement) => {
+                let plan: Plan<'_> = Box::new(move |context| role::run(context, statement));
+                let notices = self.change(&plan).await?;
+                return Ok((statement.tag().to_owned(), notices));
             }
             Definition::TableAs { create, with_data } => {
                 let query = create.query.as_deref();

@@ -1,10 +1,14 @@
 //! What a statement fails with: always a SQLSTATE, a message in PostgreSQL's words, and where it
 //! helps a detail, a hint and a position.
 
+mod subject;
+
 use std::fmt;
 
 use stillframe_protocol::{CoordinatorError, HostError, RowError};
 use thiserror::Error;
+
+pub use subject::Subject;
 
 /// A five-character SQLSTATE.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,9 +61,11 @@ states! {
     NO_ACTIVE_SQL_TRANSACTION = b"25P01",
     READ_ONLY_SQL_TRANSACTION = b"25006",
     IN_FAILED_SQL_TRANSACTION = b"25P02",
+    IDLE_IN_TRANSACTION_SESSION_TIMEOUT = b"25P03",
     INVALID_SQL_STATEMENT_NAME = b"26000",
     DEPENDENT_OBJECTS_STILL_EXIST = b"2BP01",
     INVALID_AUTHORIZATION_SPECIFICATION = b"28000",
+    INVALID_PASSWORD = b"28P01",
     INVALID_CATALOG_NAME = b"3D000",
     INVALID_CURSOR_NAME = b"34000",
     INVALID_SCHEMA_NAME = b"3F000",
@@ -103,12 +109,14 @@ states! {
     STATEMENT_TOO_COMPLEX = b"54001",
     TOO_MANY_COLUMNS = b"54011",
     OBJECT_NOT_IN_PREREQUISITE_STATE = b"55000",
+    OBJECT_IN_USE = b"55006",
     CANT_CHANGE_RUNTIME_PARAM = b"55P02",
     LOCK_NOT_AVAILABLE = b"55P03",
     QUERY_CANCELED = b"57014",
     ADMIN_SHUTDOWN = b"57P01",
     CRASH_SHUTDOWN = b"57P02",
     CANNOT_CONNECT_NOW = b"57P03",
+    IDLE_SESSION_TIMEOUT = b"57P05",
     IO_ERROR = b"58030",
     INTERNAL_ERROR = b"XX000",
 }
@@ -150,6 +158,8 @@ pub struct Error {
     pub position: Option<u32>,
     /// What was being done, as in `COPY t, line 3`.
     pub context: Option<String>,
+    /// What it is about, for programs.
+    pub subject: Option<Box<Subject>>,
 }
 
 impl Error {
@@ -162,6 +172,7 @@ impl Error {
             hint: None,
             position: None,
             context: None,
+            subject: None,
         }
     }
 
@@ -193,6 +204,13 @@ impl Error {
     #[must_use]
     pub fn with_context(mut self, context: impl Into<String>) -> Self {
         self.context = Some(context.into());
+        self
+    }
+
+    /// The same with what it is about.
+    #[must_use]
+    pub(crate) fn about(mut self, subject: Subject) -> Self {
+        self.subject = Some(Box::new(subject));
         self
     }
 

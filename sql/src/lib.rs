@@ -8,6 +8,7 @@
 //! step; `query` plans and runs what reads, through `scan`; `view` compiles a query into a
 //! maintained plan; `ddl`, `dml` and `copy` write.
 
+pub mod binary;
 mod catalog;
 mod copy;
 mod database;
@@ -15,6 +16,7 @@ mod ddl;
 mod dml;
 mod error;
 mod expression;
+mod facts;
 #[cfg(test)]
 mod fake;
 mod frame;
@@ -25,9 +27,11 @@ mod progress;
 mod query;
 mod resolve;
 mod scan;
+pub mod scram;
 mod sequences;
 mod session;
 mod settings;
+mod signal;
 mod stack;
 mod system;
 mod text;
@@ -36,21 +40,23 @@ mod view;
 mod write;
 
 pub use catalog::{
-    Action, Catalog, Column, Constraint, ConstraintKind, Generated, Relation, RelationKind, Schema,
-    Sequence,
+    Action, Catalog, Column, Constraint, ConstraintKind, Generated, Relation, RelationKind, Role,
+    Schema, Sequence,
 };
 pub use copy::{CopyIn, CopyOut};
 pub use database::{
-    Checker, Database, Explainer, NAME as DATABASE_NAME, is_name as is_database_name,
+    Checker, Database, Explainer, NAME as DATABASE_NAME, OWNER, is_name as is_database_name,
 };
-pub use error::{Error, SqlState};
+pub use error::{Error, SqlState, Subject};
 pub use frame::Frame;
 pub use functions::functions;
 pub use parser::Statement;
 pub use progress::{Committing, Progress};
 pub use session::{
-    Notice, OutputColumn, Parameter, Prepared, Request, Response, Rows, Session, TransactionStatus,
+    IdleLimit, Notice, OutputColumn, Parameter, Prepared, Request, Response, Rows, Session,
+    TransactionStatus,
 };
 pub use settings::SERVER_VERSION;
+pub use signal::Notification;
 pub use text::{DateOrder, Excess, TextColumn, TextDecoder, TextFormat, TimeZone};
 pub use types::Type;

@@ -25,7 +25,7 @@ pub(crate) use sequences::Overriding;
 pub(crate) use source::Source;
 pub(crate) use utility::{
     AlterSequence, Direction, Discard, Explain, ExplainSubject, IsolationLevel, Maintenance,
-    SavepointAction, SequenceChange, TransactionModes, Utility,
+    RoleOptions, RoleStatement, SavepointAction, SequenceChange, Signal, TransactionModes, Utility,
 };
 
 use crate::session::Notice;
@@ -44,6 +44,18 @@ pub struct Statement {
     pub(crate) notices: Vec<Notice>,
     /// What an INSERT does with values for identity columns.
     pub(crate) overriding: Option<Overriding>,
+}
+
+impl Statement {
+    /// The cursor that it fetches from, moves or closes.
+    pub fn cursor(&self) -> Option<&str> {
+        match &self.tree {
+            Tree::Utility(
+                Utility::Fetch { name, .. } | Utility::CloseCursor { name: Some(name) },
+            ) => Some(name),
+            _ => None,
+        }
+    }
 }
 
 /// What a statement is.

@@ -113,6 +113,11 @@ impl Given {
         numbers.last = Some(oid);
     }
 
+    /// Forgets all of them.
+    pub(crate) fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Numbers::default();
+    }
+
     /// The last number of a sequence.
     pub(crate) fn of(&self, oid: u32) -> Option<i64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).by_sequence.get(&oid).copied()

@@ -9,6 +9,7 @@ mod locking;
 mod maintaining;
 mod prepared;
 mod savepoint;
+mod signals;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -20,7 +21,8 @@ use std::time::Duration;
 use datafusion::sql::sqlparser::ast;
 
 pub use answer::{
-    Notice, OutputColumn, Parameter, Prepared, Request, Response, Rows, TransactionStatus,
+    IdleLimit, Notice, OutputColumn, Parameter, Prepared, Request, Response, Rows,
+    TransactionStatus,
 };
 use cursor::Cursors;
 use prepared::Kept;
@@ -29,10 +31,12 @@ use transaction::Transaction;
 use crate::copy::{CopyOut, Direction};
 use crate::ddl::Definition;
 use crate::dml::{Arguments, without_locks};
-use crate::parser::{self, Discard, Source, Statement, Tree, Utility};
+use crate::parser::{self, Discard, Signal, Source, Statement, Tree, Utility};
 use crate::query::{QueryContext, classify};
 use crate::settings::Settings;
-use crate::{Database, Error, Frame, Progress, RelationKind, SqlState, TextFormat, Type, stack};
+use crate::{
+    Database, Error, Frame, Progress, RelationKind, SqlState, TextFormat, Type, facts, stack,
+};
 
 /// One client's session.
 pub struct Session {
@@ -64,6 +68,20 @@ impl Session {
         }
     }
 
+    /// The same for a user who isn't a superuser.
+    #[must_use]
+    pub fn restricted(mut self) -> Self {
+        self.settings.put("is_superuser", "off");
+        self
+    }
+
+    /// The same for the client whose process has this number.
+    #[must_use]
+    pub fn of_process(self, process: i32) -> Self {
+        self.settings.facts().set_process(process);
+        self
+    }
+
     /// Splits text into statements.
     pub fn parse(&self, text: &str) -> Result<Vec<Statement>, Error> {
         stack::deep(|| parser::parse(text))
@@ -75,6 +93,7 @@ impl Session {
         statement: Statement,
         declared: &[Option<Type>],
     ) -> Result<Prepared, Error> {
+        self.take_assignments();
         let prepared = stack::deep_future(self.describe(statement, declared)).await;
         self.note(prepared)
     }
@@ -97,6 +116,23 @@ impl Session {
         self.settings.statement_timeout()
     }
 
+    /// How long its client may be silent now; none is without end.
+    pub fn idle_limit(&self) -> Option<IdleLimit> {
+        let in_transaction = !self.transaction.is_idle();
+        let time = self.settings.idle_timeout(in_transaction)?;
+        let (state, message) = match in_transaction {
+            true => (
+                SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+                "terminating connection due to idle-in-transaction timeout",
+            ),
+            false => (
+                SqlState::IDLE_SESSION_TIMEOUT,
+                "terminating connection due to idle-session timeout",
+            ),
+        };
+        Some(IdleLimit { time, error: Error::new(state, message) })
+    }
+
     /// How the session wants its values written now.
     pub fn text_format(&self) -> TextFormat {
         self.settings.text_format()
@@ -113,8 +149,11 @@ impl Session {
     pub fn fail(&mut self) {
         self.is_in_request = false;
         self.transaction.fail(&mut self.settings);
+        self.settings.facts().forget_assignments();
         if self.transaction.is_idle() {
+            self.drop_signals();
             self.cursors.end();
+            self.show_cursors();
         }
     }
 
@@ -131,8 +170,13 @@ impl Session {
         prepared: &Prepared,
         parameters: Vec<Parameter>,
     ) -> Result<Response, Error> {
+        self.take_assignments();
         let response = stack::deep_future(self.dispatch(prepared, &parameters)).await;
-        self.note(response)
+        let response = self.note(response)?;
+        if self.transaction.is_idle() && !matches!(response, Response::Rows(_)) {
+            self.send_signals();
+        }
+        Ok(response)
     }
 
     /// Where the session stands.
@@ -226,7 +270,7 @@ impl Session {
             }
             other => match self.write(tree, prepared, parameters).await? {
                 Some(response) => Ok(response),
-                None => Err(Error::unsupported(command(other))),
+                None => Err(refusal(other)),
             },
         }
     }
@@ -319,7 +363,7 @@ impl Session {
                 "DEALLOCATE"
             }
             Utility::Deallocate { name: None } => {
-                self.kept.clear();
+                self.forget_all();
                 "DEALLOCATE ALL"
             }
             Utility::Declare { name, scroll, hold, query } => {
@@ -333,12 +377,21 @@ impl Session {
                 let rows = self.move_cursor(name, *direction).await?;
                 return Ok(Response::Complete { tag: format!("MOVE {rows}") });
             }
+            Utility::Role(role) => {
+                let tag = self.define(role.tag(), Definition::Role(role)).await?;
+                return Ok(Response::Complete { tag });
+            }
+            Utility::Signal(signal) => {
+                self.signal(signal)?;
+                signal.tag()
+            }
             Utility::CloseCursor { name: Some(name) } => {
                 self.close_cursor(name)?;
                 "CLOSE CURSOR"
             }
             Utility::CloseCursor { name: None } => {
                 self.cursors.clear();
+                self.show_cursors();
                 "CLOSE CURSOR ALL"
             }
             Utility::Begin { modes, tag } => {
@@ -425,8 +478,13 @@ impl Session {
                 return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
             }
             self.settings.reset();
-            self.kept.clear();
+            self.forget_all();
             self.cursors.clear();
+            self.show_cursors();
+            self.signal(&Signal::Unlisten(None))?;
+        }
+        if matches!(what, Discard::All | Discard::Sequences) {
+            self.settings.sequences().forget();
         }
         Ok(())
     }
@@ -460,6 +518,16 @@ impl Session {
         self.settings.set(name, value)?;
         self.transaction.assigned(local, name, &self.settings);
         Ok(())
+    }
+
+    /// Sets what `set_config` was asked to.
+    fn take_assignments(&mut self) {
+        for facts::Assignment { name, value, local } in self.settings.facts().take_assignments() {
+            // Outside of a block it is over already; what it was asked to was looked at.
+            if !(local && self.transaction.is_idle()) {
+                let _ = self.assign(local, &name, value.as_deref());
+            }
+        }
     }
 
     fn warn(&mut self, state: SqlState, message: &str) {
@@ -506,6 +574,16 @@ fn same_types(expected: &[OutputColumn], found: &[OutputColumn]) -> bool {
 fn show_all_columns() -> Vec<OutputColumn> {
     let names = ["name", "setting", "description"];
     names.map(|name| OutputColumn::new(name, Type::Text)).into()
+}
+
+fn refusal(statement: &ast::Statement) -> Error {
+    let error = Error::unsupported(command(statement));
+    match statement {
+        ast::Statement::Grant(_) | ast::Statement::Revoke(_) => {
+            error.with_hint("Roles say who may connect; whoever is in may use everything.")
+        }
+        _ => error,
+    }
 }
 
 /// The first words of a statement, for messages.

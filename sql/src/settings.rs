@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::facts::Facts;
 use crate::sequences::Given;
 use crate::{DateOrder, Error, SqlState, TextFormat, TimeZone, names};
 use value::Kind;
@@ -99,6 +100,12 @@ const SETTINGS: &[Setting] = &[
         "0",
         Kind::Milliseconds,
         "Sets the maximum allowed idle time between queries, when in a transaction.",
+    ),
+    setting(
+        "idle_session_timeout",
+        "0",
+        Kind::Milliseconds,
+        "Sets the maximum allowed idle time between queries, when not in a transaction.",
     ),
     reported(
         "in_hot_standby",
@@ -208,12 +215,18 @@ pub(crate) struct Settings {
     values: Arc<BTreeMap<String, String>>,
     /// The numbers that the session was given by sequences.
     sequences: Given,
+    facts: Facts,
 }
 
 impl Settings {
     /// The numbers that the session was given by sequences.
     pub(crate) fn sequences(&self) -> &Given {
         &self.sequences
+    }
+
+    /// What queries can learn of the session.
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
     }
 
     /// The settings of a new session.
@@ -344,6 +357,15 @@ impl Settings {
     /// How long a statement may take; `None` for as long as it wants.
     pub(crate) fn statement_timeout(&self) -> Option<Duration> {
         value::milliseconds(self.declared("statement_timeout")).filter(|timeout| !timeout.is_zero())
+    }
+
+    /// How long a client may be silent, in a transaction or outside of one.
+    pub(crate) fn idle_timeout(&self, in_transaction: bool) -> Option<Duration> {
+        let name = match in_transaction {
+            true => "idle_in_transaction_session_timeout",
+            false => "idle_session_timeout",
+        };
+        value::milliseconds(self.declared(name)).filter(|timeout| !timeout.is_zero())
     }
 
     /// How long to wait for a reservation; `None` for as long as it takes.

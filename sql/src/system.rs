@@ -28,7 +28,7 @@ pub(crate) const SCHEMAS: &[&str] = &["pg_catalog", "information_schema", "still
 /// The user who owns everything.
 pub(crate) const OWNER: &str = "stillframe";
 /// Its OID, which is that of PostgreSQL's first superuser.
-const OWNER_OID: u32 = 10;
+pub(crate) const OWNER_OID: u32 = 10;
 
 /// The relation with this schema and name.
 pub(crate) fn table(

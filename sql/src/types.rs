@@ -269,6 +269,7 @@ impl Type {
             | Self::AclItem
             | Self::NodeTree
             | Self::AnyArray
+            | Self::Void
             | Self::Unknown => DataType::Utf8,
             Self::Bytea => DataType::Binary,
             Self::Date => DataType::Date32,
@@ -286,7 +287,6 @@ impl Type {
             Self::Int2Vector => DataType::new_list(DataType::Int16, true),
             Self::OidVector => DataType::new_list(DataType::Int64, true),
             Self::Array(element) => DataType::new_list(element.arrow(), true),
-            Self::Void => DataType::Null,
         }
     }
 }

@@ -75,7 +75,7 @@ impl Server {
     /// Starts a server and waits until it answers.
     pub fn start_layout(layout: Layout) -> Self {
         if !layout.processes {
-            return Self::start_one_process(layout);
+            return Self::start_one_process(layout, &[]);
         }
         let cluster = Processes::start(layout.hosts, layout.workers);
         let address = cluster.address();
@@ -93,7 +93,12 @@ impl Server {
         server
     }
 
-    fn start_one_process(layout: Layout) -> Self {
+    /// Starts one process with more options, and waits until it says that it is ready.
+    pub fn start_with(layout: Layout, options: &[&str]) -> Self {
+        Self::start_one_process(layout, options)
+    }
+
+    fn start_one_process(layout: Layout, options: &[&str]) -> Self {
         let folder = TempDir::new().expect("a temporary folder");
         let ready = folder.path().join("ready");
         let arguments = [
@@ -104,7 +109,7 @@ impl Server {
             &format!("--workers={}", layout.workers),
             &format!("--ready-file={}", ready.display()),
         ];
-        let mut front = Process::start(&arguments);
+        let mut front = Process::start(&[&arguments[..], options].concat());
         let answer = poll(PATIENCE, || match fs::read_to_string(&ready) {
             Ok(text) => pg_address(&text).map(Ok),
             Err(_) => front.exited().map(Err),

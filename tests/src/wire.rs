@@ -79,6 +79,11 @@ impl Wire {
 
     /// Sends the start-up packet; what comes up to ReadyForQuery or an error.
     pub fn start(&mut self, parameters: &[(&str, &str)]) -> Vec<Message> {
+        self.start_until(parameters, "ZE")
+    }
+
+    /// Sends the start-up packet; what comes up to a message of one of these kinds.
+    pub fn start_until(&mut self, parameters: &[(&str, &str)], kinds: &str) -> Vec<Message> {
         let mut body = VERSION.to_be_bytes().to_vec();
         for (name, value) in parameters {
             body.extend_from_slice(&text(name));
@@ -87,7 +92,7 @@ impl Wire {
         body.push(0);
         self.bytes(&length(&body));
         self.bytes(&body);
-        self.until("ZE")
+        self.until(kinds)
     }
 
     /// Sends bytes as they are.

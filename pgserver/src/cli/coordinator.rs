@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use stillframe::{Cluster, ClusterOptions, Options};
 
+use super::access::Clients;
 use super::listen::{Peers, listen, local_address, must_be_loopback};
 use super::{PG_LISTEN, Ready, ServeError, announce, listen_for_page, signals, write_ready};
 
@@ -27,6 +28,8 @@ pub(super) struct Coordinate {
     /// Where Postgres clients are served; port 0 is any that is free.
     #[arg(long, default_value = PG_LISTEN, value_name = "ADDRESS")]
     pg_listen: String,
+    #[command(flatten)]
+    clients: Clients,
     /// Where a page about the cluster is served, and /metrics for Prometheus [default: nowhere].
     #[arg(long, value_name = "ADDRESS")]
     http_listen: Option<String>,
@@ -49,7 +52,8 @@ pub(super) struct Coordinate {
 impl Coordinate {
     pub(super) fn checks(&self) -> Vec<Result<(), ServeError>> {
         vec![
-            must_be_loopback(&self.pg_listen),
+            self.clients.allows(&self.pg_listen),
+            self.clients.access().map(drop),
             self.http_listen.as_deref().map_or(Ok(()), must_be_loopback),
             self.peers.allows(&self.listen),
             self.peers.security().map(drop),
@@ -58,6 +62,7 @@ impl Coordinate {
 
     pub(super) async fn run(self) -> Result<(), ServeError> {
         let stop = signals().map_err(ServeError::Signals)?;
+        let access = self.clients.access()?;
         let listener = listen(&self.pg_listen).await?;
         let registering = listen(&self.listen).await?;
         let (pg, hosts) = (local_address(&listener)?, local_address(&registering)?);
@@ -83,7 +88,7 @@ impl Coordinate {
             }
         };
         tokio::select! {
-            () = cluster.serve(listener, stop) => {}
+            () = cluster.serve(listener, access, stop) => {}
             ended = page => ended.map_err(ServeError::Page)?,
         }
         tracing::info!("stopping");

@@ -67,7 +67,7 @@ impl Demo {
         );
         let page = database.serve_page(http);
         let served = tokio::select! {
-            () = database.serve(pg, stop) => Ok(()),
+            () = database.serve(pg, stillframe::Access::trust(), stop) => Ok(()),
             failed = stream(&database, self.events.get()) => failed.map_err(ServeError::Demo),
             ended = page => ended.map_err(ServeError::Page),
             reason = database.failure() => Err(ServeError::EngineFailed(reason)),

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::BUILD;
-use crate::{database, page, server};
+use crate::{Access, database, page, server};
 
 /// A host that wasn't heard of for so long may lose its place to one that has none.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
@@ -73,8 +73,13 @@ impl Cluster {
     }
 
     /// Serves Postgres clients until `stop` ends, and then ends their connections.
-    pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
-        server::serve(listener, Arc::clone(&self.front), stop).await;
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        access: Access,
+        stop: impl Future<Output = ()>,
+    ) {
+        server::serve(listener, Arc::clone(&self.front), access, stop).await;
     }
 
     /// Serves a page about the cluster, and `/metrics` for Prometheus, for as long as this is polled.

@@ -1,12 +1,13 @@
 //! What a connection needs of the session behind it; tests put a scripted one in its place.
 
 use std::future::Future;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stillframe_sql::{
-    CopyIn, CopyOut, Error, Notice, OutputColumn, Parameter, Prepared, Progress, Request, Response,
-    Rows, Session, Statement, TextFormat, TransactionStatus, Type,
+    CopyIn, CopyOut, Error, IdleLimit, Notice, Notification, OutputColumn, Parameter, Prepared,
+    Progress, Request, Response, Rows, Session, Statement, TextFormat, TransactionStatus, Type,
 };
 
 /// A session, as the wire sees it. Contracts are those of [`Session`].
@@ -40,6 +41,8 @@ pub(crate) trait Backend: Send + 'static {
 
     fn copy_columns(copy: &Self::CopyIn) -> usize;
 
+    fn is_binary_copy(copy: &Self::CopyIn) -> bool;
+
     fn copy_write(
         copy: &mut Self::CopyIn,
         data: &[u8],
@@ -68,6 +71,26 @@ pub(crate) trait Backend: Send + 'static {
     fn reported_settings(&self) -> Vec<(&'static str, String)>;
 
     fn statement_timeout(&self) -> Option<Duration>;
+
+    fn idle_limit(&self) -> Option<IdleLimit>;
+
+    fn take_notifications(&mut self) -> Vec<Notification>;
+
+    fn notified(&self) -> impl Future<Output = ()> + Send + 'static;
+
+    fn columns_of_cursor(&self, name: &str) -> Option<&[OutputColumn]>;
+
+    fn forget_cursor(&mut self, name: &str);
+
+    fn cursor_of(statement: &Self::Statement) -> Option<&str>;
+
+    fn adopt_cursor(&mut self, name: &str, rows: Rows);
+
+    fn fetch_forward(
+        &self,
+        name: &str,
+        rows_max: Option<NonZeroUsize>,
+    ) -> impl Future<Output = Result<Rows, Error>> + Send;
 
     /// How values are written now.
     fn text_format(&self) -> TextFormat;
@@ -133,6 +156,10 @@ impl Backend for Session {
         copy.columns
     }
 
+    fn is_binary_copy(copy: &CopyIn) -> bool {
+        copy.is_binary
+    }
+
     async fn copy_write(copy: &mut CopyIn, data: &[u8]) -> Result<(), Error> {
         copy.write(data).await
     }
@@ -183,6 +210,42 @@ impl Backend for Session {
 
     fn statement_timeout(&self) -> Option<Duration> {
         Self::statement_timeout(self)
+    }
+
+    fn idle_limit(&self) -> Option<IdleLimit> {
+        Self::idle_limit(self)
+    }
+
+    fn take_notifications(&mut self) -> Vec<Notification> {
+        Self::take_notifications(self)
+    }
+
+    fn notified(&self) -> impl Future<Output = ()> + Send + 'static {
+        Self::notified(self)
+    }
+
+    fn columns_of_cursor(&self, name: &str) -> Option<&[OutputColumn]> {
+        Self::columns_of_cursor(self, name)
+    }
+
+    fn forget_cursor(&mut self, name: &str) {
+        Self::forget_cursor(self, name);
+    }
+
+    fn cursor_of(statement: &Statement) -> Option<&str> {
+        statement.cursor()
+    }
+
+    fn adopt_cursor(&mut self, name: &str, rows: Rows) {
+        Self::adopt_cursor(self, name, rows);
+    }
+
+    async fn fetch_forward(
+        &self,
+        name: &str,
+        rows_max: Option<NonZeroUsize>,
+    ) -> Result<Rows, Error> {
+        Self::fetch_forward(self, name, rows_max).await
     }
 
     fn text_format(&self) -> TextFormat {

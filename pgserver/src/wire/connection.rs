@@ -6,41 +6,77 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use futures::FutureExt;
-use pgwire::messages::response::{ReadyForQuery, TransactionStatus as WireStatus};
+use pgwire::messages::response::{
+    NotificationResponse, ReadyForQuery, TransactionStatus as WireStatus,
+};
 use pgwire::messages::startup::{Authentication, BackendKeyData, SecretKey};
-use stillframe_sql::{Error, TransactionStatus};
+use stillframe_sql::{Error, Notification, Role, TransactionStatus};
 use tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::authentication::authenticate;
 use super::backend::Backend;
 use super::cancel::{CancelKey, CancelKeys};
+use super::channel::Channel;
 use super::extended::Extended;
 use super::frontend::{Frame, Message, violation};
-use super::incoming::{Ended, Incoming, Interruption};
+use super::incoming::{Ended, Incoming, Interruption, deadline, reached};
 use super::outgoing::{Outgoing, Severity};
 use super::parameters::Parameters;
 use super::startup::{self, Client, Opening, Rejection, STARTUP_TIME_MAX};
+use crate::access::Access;
 
 /// How long a last word to a client may take.
 const GOODBYE_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Serves one connection. `session` makes the session of a user, `started` is dropped as soon as
-/// the client has one; the connection ends when `stopping` becomes true.
-pub(crate) async fn serve<S, B, P>(
-    mut stream: S,
-    keys: CancelKeys,
-    stopping: watch::Receiver<bool>,
-    session: impl FnOnce(&str) -> B,
+/// What connections come in by.
+pub(crate) struct Entrance<'a> {
+    pub(crate) keys: &'a CancelKeys,
+    pub(crate) access: &'a Access,
+    /// Becomes true when connections end.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+/// Who has come in.
+pub(crate) struct Admitted {
+    pub(crate) user: String,
+    /// Stands in for the number of a process.
+    pub(crate) process: i32,
+    pub(crate) is_superuser: bool,
+}
+
+/// Serves one connection. `role` looks a role up, `session` makes the session of who has come in,
+/// `started` is dropped as soon as the client has one.
+pub(crate) async fn serve<S, B, P, F>(
+    stream: S,
+    entrance: Entrance<'_>,
+    role: impl FnOnce(String) -> F,
+    session: impl FnOnce(Admitted) -> B,
     started: P,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     B: Backend,
     P: Send,
+    F: Future<Output = Result<Option<Role>, Error>>,
 {
+    let Entrance { keys, access, stopping } = entrance;
     let mut buffer = BytesMut::new();
-    let opening = match timeout(STARTUP_TIME_MAX, startup::open(&mut stream, &mut buffer)).await {
-        Ok(Ok(opening)) => opening,
+    let mut stream = Some(Channel::Plain(stream));
+    let opened = async {
+        let opening = startup::open(&mut stream, &mut buffer, access).await?;
+        let Opening::Session(client) = &opening else { return Ok((opening, false)) };
+        let channel = stream.as_mut().ok_or(Rejection::Gone)?;
+        let role = role(client.user.clone());
+        let authentication = &access.authentication;
+        let shown = authenticate(channel, &mut buffer, authentication, &client.user, role);
+        let is_superuser = shown.await?;
+        Ok((opening, is_superuser))
+    };
+    let opened = timeout(STARTUP_TIME_MAX, opened).await;
+    let Some(mut stream) = stream else { return };
+    let (opening, is_superuser) = match opened {
+        Ok(Ok(opened)) => opened,
         Ok(Err(Rejection::Refused(error))) => {
             tracing::debug!(%error, "connection refused");
             let _ = timeout(GOODBYE_TIME_MAX, startup::refuse(&mut stream, &error)).await;
@@ -53,7 +89,8 @@ pub(crate) async fn serve<S, B, P>(
         Opening::Cancel { process, secret } => return keys.cancel(process, secret),
     };
     let (key, canceled) = keys.register();
-    let session = session(&client.user);
+    let admitted = Admitted { user: client.user.clone(), process: key.process, is_superuser };
+    let session = session(admitted);
     let (reader, writer) = tokio::io::split(stream);
     let mut connection = Connection {
         incoming: Incoming::new(reader, buffer, canceled, stopping, session.progress()),
@@ -61,6 +98,7 @@ pub(crate) async fn serve<S, B, P>(
         session,
         parameters: Parameters::default(),
         extended: Extended::default(),
+        is_ready: false,
     };
     connection.run(&key, client, started).await;
 }
@@ -72,6 +110,8 @@ pub(super) struct Connection<B: Backend, R, W> {
     pub(super) outgoing: Outgoing<W>,
     pub(super) parameters: Parameters,
     pub(super) extended: Extended<B>,
+    /// Whether the client was told that the next request may come, and none has.
+    is_ready: bool,
 }
 
 impl<B, S> Connection<B, ReadHalf<S>, WriteHalf<S>>
@@ -138,9 +178,35 @@ where
     /// One message after the other.
     async fn serve(&mut self) -> Result<Never, Ended> {
         loop {
-            let frame = self.incoming.next().await?;
+            let frame = self.next_frame().await?;
+            self.is_ready = false;
             // On the heap, so that an idle connection holds nothing of it.
             Box::pin(self.on_frame(frame)).await?;
+        }
+    }
+
+    /// The next message. A client that has nothing to wait for is told what others tell it, and may
+    /// be silent for some time only if its settings say so.
+    async fn next_frame(&mut self) -> Result<Frame, Ended> {
+        if !self.is_ready {
+            return self.incoming.next().await;
+        }
+        let limit = self.session.idle_limit();
+        let deadline = deadline(limit.as_ref().map(|limit| limit.time));
+        loop {
+            let notified = self.session.notified();
+            tokio::select! {
+                biased;
+                frame = self.incoming.next() => return frame,
+                () = notified => {
+                    self.tell_notifications()?;
+                    self.flush().await?;
+                }
+                () = reached(deadline) => {
+                    let error = limit.map(|limit| limit.error);
+                    return Err(error.map_or(Ended::Gone, Ended::Fatal));
+                }
+            }
         }
     }
 
@@ -209,6 +275,7 @@ where
 
     /// Tells the client that the next request may come.
     async fn ready(&mut self) -> Result<(), Ended> {
+        self.tell_notifications()?;
         self.tell_settings()?;
         let status = match self.session.status() {
             TransactionStatus::Idle => WireStatus::Idle,
@@ -216,6 +283,7 @@ where
             TransactionStatus::Failed => WireStatus::Error,
         };
         self.outgoing.put(&ReadyForQuery::new(status))?;
+        self.is_ready = true;
         self.flush().await
     }
 
@@ -234,6 +302,13 @@ where
     pub(super) fn tell_notices(&mut self) -> Result<(), Ended> {
         for notice in self.session.take_notices() {
             self.outgoing.put_notice(notice.severity, &notice.error)?;
+        }
+        Ok(())
+    }
+
+    fn tell_notifications(&mut self) -> Result<(), Ended> {
+        for Notification { process, channel, payload } in self.session.take_notifications() {
+            self.outgoing.put(&NotificationResponse::new(process, channel, payload))?;
         }
         Ok(())
     }

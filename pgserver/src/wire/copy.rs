@@ -12,8 +12,10 @@ use super::connection::Connection;
 use super::frontend::{Message, violation};
 use super::incoming::{Ended, Interruption};
 
-/// The format code of text, for the whole and for each column.
-const TEXT: i16 = 0;
+/// The format code of text or of binary, for the whole and for each column.
+fn code(is_binary: bool) -> i8 {
+    is_binary.into()
+}
 
 impl<B, R, W> Connection<B, R, W>
 where
@@ -29,7 +31,9 @@ where
     ) -> Result<String, Interruption> {
         let count = i16::try_from(copy.columns)
             .map_err(|_| Error::new(SqlState::TOO_MANY_COLUMNS, "too many columns"))?;
-        self.outgoing.put(&CopyOutResponse::new(0, count, vec![TEXT; copy.columns]))?;
+        let code = code(copy.is_binary);
+        let codes = vec![code.into(); copy.columns];
+        self.outgoing.put(&CopyOutResponse::new(code, count, codes))?;
         let mut sent = 0_u64;
         while let Some(lines) = self.incoming.attend(deadline, copy.lines.next()).await? {
             for line in lines? {
@@ -41,7 +45,7 @@ where
             }
         }
         self.outgoing.put(&CopyDone::new())?;
-        Ok(format!("COPY {}", sent - u64::from(copy.has_header)))
+        Ok(format!("COPY {}", sent - copy.lines_beside))
     }
 
     /// Takes the data of a COPY; returns the command tag. When it fails nothing remains.
@@ -53,7 +57,8 @@ where
         let columns = B::copy_columns(&copy);
         let count = i16::try_from(columns)
             .map_err(|_| Error::new(SqlState::TOO_MANY_COLUMNS, "too many columns"))?;
-        self.outgoing.put(&CopyInResponse::new(0, count, vec![TEXT; columns]))?;
+        let code = code(B::is_binary_copy(&copy));
+        self.outgoing.put(&CopyInResponse::new(code, count, vec![code.into(); columns]))?;
         self.flush().await?;
         loop {
             let frame = self.incoming.next_of_copy(deadline).await?;

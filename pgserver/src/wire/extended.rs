@@ -11,14 +11,14 @@ use pgwire::messages::extendedquery::{
     BindComplete, CloseComplete, ParseComplete, PortalSuspended,
 };
 use pgwire::messages::response::EmptyQueryResponse;
+use stillframe_sql::binary::{self, utf8};
 use stillframe_sql::{Error, Parameter, Request, SqlState, TransactionStatus, Type};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use super::backend::{Answer, Backend};
-use super::binary;
 use super::connection::Connection;
-use super::frontend::{Bind, Frame, Message, Parse, Target, utf8, violation};
+use super::frontend::{Bind, Frame, Message, Parse, Target, violation};
 use super::incoming::{Ended, Interruption, deadline};
 use super::rows::{Format, check_width, description};
 use super::simple::{Cursor, Fetched};
@@ -59,6 +59,8 @@ enum State {
     Bound(Vec<Parameter>),
     /// It has rows, some of which may be sent.
     Open(Cursor),
+    /// Its rows are those of a cursor of its name, from which FETCH and MOVE take some, too.
+    Lent,
     /// All its rows were sent: there are no more, however often it is executed.
     Drained(&'static str),
     /// It has done what it does once.
@@ -153,6 +155,7 @@ where
             (None, _) => None,
             (Some(statement), true) => {
                 let deadline = deadline(self.session.statement_timeout());
+                self.lend_portal(&statement, deadline).await?;
                 let prepared = self.session.prepare(statement, &declared);
                 Some(Arc::new(self.incoming.attend(deadline, prepared).await??))
             }
@@ -208,7 +211,12 @@ where
     }
 
     fn describe_portal(&mut self, name: &str) -> Result<(), Interruption> {
-        let portal = self.extended.portals.get(name).ok_or_else(|| no_portal(name))?;
+        let Some(portal) = self.extended.portals.get(name) else {
+            // What DECLARE has made is a portal, too; FETCH will say how its rows come.
+            let columns = self.session.columns_of_cursor(name).ok_or_else(|| no_portal(name))?;
+            check_width(columns)?;
+            return Ok(self.outgoing.put(&description(columns, None))?);
+        };
         let (planned, formats) = (portal.planned.clone(), portal.formats.clone());
         self.describe(&planned, Some(&formats))
     }
@@ -259,6 +267,10 @@ where
                 }
             }
             State::Open(cursor) => cursor,
+            State::Lent => {
+                portal.state = State::Lent;
+                return self.fetch_lent(name, &portal.formats, rows_max, deadline).await;
+            }
             State::Drained(tag) => {
                 portal.state = State::Drained(tag);
                 return self.complete(format!("{tag} 0"));
@@ -281,6 +293,61 @@ where
             }
         }
         Ok(())
+    }
+
+    /// Lets the session have the rows of the portal that a FETCH, a MOVE or a CLOSE names, unless it has
+    /// a cursor of that name.
+    pub(super) async fn lend_portal(
+        &mut self,
+        statement: &B::Statement,
+        deadline: Option<Instant>,
+    ) -> Result<(), Interruption> {
+        let Some(name) = B::cursor_of(statement).filter(|name| !name.is_empty()) else {
+            return Ok(());
+        };
+        let name = name.to_owned();
+        // Outside of a block a portal has gone when another statement comes.
+        let is_in_block = self.session.status() == TransactionStatus::Open;
+        if !is_in_block || self.session.columns_of_cursor(&name).is_some() {
+            return Ok(());
+        }
+        let Some(mut portal) = self.extended.portals.remove(&name) else { return Ok(()) };
+        let has_rows = portal.planned.as_deref().is_some_and(|p| B::columns(p).is_some());
+        let cursor = match mem::replace(&mut portal.state, State::Spent) {
+            State::Bound(parameters) if has_rows => {
+                let (planned, formats) = (portal.planned.clone(), portal.formats.clone());
+                self.start_portal(&planned, formats, parameters, deadline).await?
+            }
+            State::Open(cursor) => Some(cursor),
+            other => {
+                portal.state = other;
+                None
+            }
+        };
+        if let Some(cursor) = cursor {
+            self.session.adopt_cursor(&name, cursor.into_rows());
+            portal.state = State::Lent;
+        }
+        self.extended.portals.insert(name, portal);
+        Ok(())
+    }
+
+    /// Sends the next rows of a portal that the session has the rows of.
+    async fn fetch_lent(
+        &mut self,
+        name: &str,
+        formats: &[Format],
+        rows_max: Option<NonZeroUsize>,
+        deadline: Option<Instant>,
+    ) -> Result<(), Interruption> {
+        let rows = self.session.fetch_forward(name, rows_max);
+        let rows = self.incoming.attend(deadline, rows).await??;
+        let mut cursor = Cursor::new(rows, formats.to_vec(), self.session.text_format());
+        self.send_rows(&mut cursor, None, deadline).await?;
+        if rows_max.is_some_and(|max| max.get() == cursor.sent()) {
+            return Ok(self.outgoing.put(&PortalSuspended::new())?);
+        }
+        self.complete_rows(&cursor)
     }
 
     /// Runs a portal's statement; without rows to fetch it is answered here.
@@ -328,7 +395,10 @@ where
         match target {
             Target::Statement(name) if name.is_empty() => self.extended.unnamed = None,
             Target::Statement(name) => self.session.forget(name),
-            Target::Portal(name) => drop(self.extended.portals.remove(name)),
+            Target::Portal(name) => {
+                self.extended.portals.remove(name);
+                self.session.forget_cursor(name);
+            }
         }
         Ok(self.outgoing.put(&CloseComplete::new())?)
     }
@@ -362,7 +432,15 @@ fn parameters(bind: &Bind, types: &[Type]) -> Result<Vec<Parameter>, Error> {
         let Some(value) = value else { return Ok(Parameter::Null) };
         match formats[place] {
             Format::Text => Ok(Parameter::Text(utf8(value)?.to_owned())),
-            Format::Binary => binary::read(&types[place], value, place + 1).map(Parameter::Text),
+            Format::Binary => match binary::read(&types[place], value) {
+                Err(error) if error.state == SqlState::INVALID_BINARY_REPRESENTATION => {
+                    let number = place + 1;
+                    let message =
+                        format!("incorrect binary data format in bind parameter {number}");
+                    Err(Error::new(error.state, message))
+                }
+                read => read.map(Parameter::Text),
+            },
         }
     };
     bind.parameters.iter().enumerate().map(parameter).collect()

@@ -6,6 +6,7 @@
 use std::num::NonZeroUsize;
 
 use bytes::{Buf, Bytes};
+use stillframe_sql::binary::utf8;
 use stillframe_sql::{Error, SqlState};
 
 /// A message as it came: its kind, and its body without the length.
@@ -185,21 +186,6 @@ impl Body {
     }
 }
 
-/// Text of a client: UTF-8 without NUL.
-pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Error> {
-    let (valid_up_to, length) = match std::str::from_utf8(bytes) {
-        Ok(text) => match text.find('\0') {
-            None => return Ok(text),
-            Some(at) => (at, 1),
-        },
-        Err(error) => (error.valid_up_to(), error.error_len().unwrap_or(usize::MAX)),
-    };
-    let wrong = bytes[valid_up_to..].iter().take(length).map(|byte| format!(" 0x{byte:02x}"));
-    let message =
-        format!("invalid byte sequence for encoding \"UTF8\":{}", wrong.collect::<String>());
-    Err(Error::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message))
-}
-
 /// A message that isn't as the protocol has it: 08P01.
 pub(super) fn violation(message: impl Into<String>) -> Error {
     Error::new(SqlState::PROTOCOL_VIOLATION, message)
@@ -243,16 +229,6 @@ mod tests {
         assert_eq!(bind.parameter_formats, [1]);
         assert_eq!(bind.parameters, [Some(Bytes::from_static(b"ab")), None]);
         assert_eq!(bind.result_formats, [0]);
-    }
-
-    #[test]
-    fn text_must_be_utf8_without_nul() {
-        assert_eq!(utf8("añ🎉".as_bytes()).unwrap(), "añ🎉");
-        for (bytes, shown) in [(&b"a\xffb"[..], " 0xff"), (b"\xc3", " 0xc3"), (b"a\0b", " 0x00")] {
-            let error = utf8(bytes).unwrap_err();
-            assert_eq!(error.state, SqlState::CHARACTER_NOT_IN_REPERTOIRE);
-            assert!(error.message.ends_with(shown), "{}", error.message);
-        }
     }
 
     #[test]

@@ -206,7 +206,8 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
     }
 }
 
-async fn reached(deadline: Option<Instant>) {
+/// Ends at a time, if there is one.
+pub(super) async fn reached(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => pending().await,

@@ -5,7 +5,7 @@ use std::io;
 use bytes::BytesMut;
 use pgwire::messages::Message;
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
-use stillframe_sql::{Error, SqlState};
+use stillframe_sql::{Error, SqlState, Subject};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::incoming::Ended;
@@ -96,6 +96,12 @@ fn fields(severity: &str, error: &Error) -> Vec<(u8, String)> {
     fields.extend(error.hint.as_deref().map(|hint| (b'H', clean(hint))));
     fields.extend(error.context.as_deref().map(|context| (b'W', clean(context))));
     fields.extend(error.position.map(|position| (b'P', position.to_string())));
+    if let Some(subject) = &error.subject {
+        let Subject { schema, table, column, constraint } = subject.as_ref();
+        let named = [(b's', Some(schema)), (b't', Some(table))];
+        let named = named.into_iter().chain([(b'c', column.as_ref()), (b'n', constraint.as_ref())]);
+        fields.extend(named.filter_map(|(letter, name)| Some((letter, clean(name?)))));
+    }
     fields
 }
 

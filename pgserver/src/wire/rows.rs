@@ -6,16 +6,14 @@ use arrow::array::{Array, ArrayRef};
 use arrow::record_batch::RecordBatch;
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::data::{FieldDescription, RowDescription};
+use stillframe_sql::binary::{self, checked_length, patch_length};
 use stillframe_sql::{Error, OutputColumn, SqlState, TextColumn, TextFormat, Type};
 
-use super::binary;
 use super::frontend::violation;
 use super::outgoing::PIECE_BYTES;
 
 /// How many columns a result may have, as in PostgreSQL.
 const COLUMNS_MAX: usize = 1664;
-/// How long a message may be.
-const ROW_BYTES_MAX: u32 = 0x3fff_fffe;
 /// The length that stands for NULL.
 const NULL: i32 = -1;
 
@@ -185,23 +183,6 @@ impl Column {
             }
         }
         Ok(())
-    }
-}
-
-/// Writes a length into the four bytes that were left for it.
-pub(super) fn patch_length(
-    buffer: &mut BytesMut,
-    start: usize,
-    length: usize,
-) -> Result<(), Error> {
-    buffer[start..start + 4].copy_from_slice(&checked_length(length)?.to_be_bytes());
-    Ok(())
-}
-
-fn checked_length(length: usize) -> Result<u32, Error> {
-    match u32::try_from(length) {
-        Ok(length) if length <= ROW_BYTES_MAX => Ok(length),
-        _ => Err(Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a row is too long to be sent")),
     }
 }
 

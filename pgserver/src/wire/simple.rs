@@ -58,6 +58,7 @@ where
         is_last: bool,
     ) -> Result<(), Interruption> {
         let deadline = deadline(self.session.statement_timeout());
+        self.lend_portal(&statement, deadline).await?;
         let prepared = self.session.prepare(statement, &[]);
         let prepared = self.incoming.attend(deadline, prepared).await??;
         let answer = self.session.execute(&prepared, vec![]);
@@ -201,6 +202,19 @@ impl Cursor {
 
     pub(super) fn tag(&self) -> &'static str {
         self.tag
+    }
+
+    /// How many rows the last fetch has sent.
+    pub(super) fn sent(&self) -> usize {
+        self.sent
+    }
+
+    /// What is still to be sent, for somebody else.
+    pub(super) fn into_rows(self) -> Rows {
+        let rest = self.batch.map(|(batch, from)| Ok(batch.slice(from, batch.num_rows() - from)));
+        let batches = futures::stream::iter(rest).chain(self.batches).boxed();
+        let columns = self.layout.columns;
+        Rows { columns, step: self.step, batches, tag: self.tag, affected: self.affected }
     }
 }
 

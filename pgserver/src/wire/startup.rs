@@ -11,8 +11,10 @@ use pgwire::messages::{DecodeContext, Message, ProtocolVersion};
 use stillframe_sql::{DATABASE_NAME, Error, SqlState, is_database_name};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use super::channel::Channel;
 use super::frontend::violation;
 use super::outgoing::{Outgoing, Severity};
+use crate::access::Access;
 
 /// How long a client may take until it has said who it is.
 pub(super) const STARTUP_TIME_MAX: Duration = Duration::from_secs(30);
@@ -74,25 +76,50 @@ impl From<Error> for Rejection {
 }
 
 /// Reads packets until it is clear what the client wants. `buffer` is where they are read into;
-/// what follows the packet stays there.
+/// what follows the packet stays there. Where there is TLS, the stream is secured if the client asks;
+/// it is gone if that fails.
 pub(super) async fn open<S: AsyncRead + AsyncWrite + Unpin>(
-    stream: &mut S,
+    stream: &mut Option<Channel<S>>,
     buffer: &mut BytesMut,
+    access: &Access,
 ) -> Result<Opening, Rejection> {
     let (mut asked_ssl, mut asked_gss) = (false, false);
     loop {
-        let packet = read_packet(stream, buffer).await?;
+        let channel = stream.as_mut().ok_or(Rejection::Gone)?;
+        let packet = read_packet(channel, buffer).await?;
         match code(&packet) {
-            SSL_CODE if !asked_ssl => {
+            SSL_CODE if !asked_ssl && !channel.is_secured() => {
                 asked_ssl = true;
-                refuse_encryption(stream, buffer, &SslResponse::Refuse).await?;
+                let Some(tls) = &access.tls else {
+                    answer_encryption(channel, buffer, &SslResponse::Refuse).await?;
+                    continue;
+                };
+                answer_encryption(channel, buffer, &SslResponse::Accept).await?;
+                if let Some(Channel::Plain(plain)) = stream.take() {
+                    *stream = Some(Channel::Secured(Box::new(tls.accept(plain).await?)));
+                }
             }
-            GSS_CODE if !asked_gss => {
+            GSS_CODE if !asked_gss && !channel.is_secured() => {
                 asked_gss = true;
-                refuse_encryption(stream, buffer, &GssEncResponse::Refuse).await?;
+                answer_encryption(channel, buffer, &GssEncResponse::Refuse).await?;
+            }
+            // Nobody may learn a session's secret on the way.
+            CANCEL_CODE if access.requires_tls && !channel.is_secured() => {
+                return Err(Rejection::Gone);
             }
             CANCEL_CODE => return cancel(&packet),
-            version => return Ok(Opening::Session(client(version, packet)?)),
+            version => {
+                let client = client(version, packet)?;
+                if access.requires_tls && !channel.is_secured() {
+                    let message =
+                        format!("user \"{}\" is not admitted without encryption", client.user);
+                    let state = SqlState::INVALID_AUTHORIZATION_SPECIFICATION;
+                    return Err(Error::new(state, message)
+                        .with_hint("Connect with sslmode=require or stronger.")
+                        .into());
+                }
+                return Ok(Opening::Session(client));
+            }
         }
     }
 }
@@ -132,18 +159,18 @@ fn code(packet: &[u8]) -> u32 {
     u32::from_be_bytes(*code)
 }
 
-async fn refuse_encryption<S: AsyncWrite + Unpin>(
+async fn answer_encryption<S: AsyncWrite + Unpin>(
     stream: &mut S,
     buffer: &BytesMut,
-    refusal: &impl Message,
+    answer: &impl Message,
 ) -> Result<(), Rejection> {
     if !buffer.is_empty() {
         // What was sent before our answer could have been put there by somebody in between.
         return Err(violation("received unencrypted data after an encryption request").into());
     }
-    let mut answer = BytesMut::new();
-    refusal.encode(&mut answer).expect("one byte fits");
-    stream.write_all(&answer).await?;
+    let mut bytes = BytesMut::new();
+    answer.encode(&mut bytes).expect("one byte fits");
+    stream.write_all(&bytes).await?;
     stream.flush().await?;
     Ok(())
 }

@@ -8,6 +8,8 @@ use crate::{Error, SqlState};
 /// How the data of a COPY FROM looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Format {
+    /// Whether it is in the binary format; what follows means nothing then.
+    pub(super) is_binary: bool,
     pub(super) syntax: Syntax,
     pub(super) header: Header,
     /// Columns in which what stands for NULL is a value.
@@ -47,6 +49,7 @@ struct Given {
 enum FileFormat {
     Text,
     Csv,
+    Binary,
 }
 
 enum Columns {
@@ -64,6 +67,8 @@ impl Format {
 /// How the data of a COPY TO looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OutputFormat {
+    /// Whether it is in the binary format; what follows means nothing then.
+    pub(super) is_binary: bool,
     pub(super) syntax: Syntax,
     pub(super) has_header: bool,
     /// Whether all values are quoted.
@@ -90,13 +95,13 @@ impl OutputFormat {
         if given.header == Some(Header::Matched) {
             return Err(refused("cannot use \"match\" with HEADER in COPY TO"));
         }
-        let Format { syntax, header, .. } = given.check()?;
+        let Format { is_binary, syntax, header, .. } = given.check()?;
         let (quotes_all, quoted) = match quoted {
             Some(Columns::All) => (true, vec![]),
             Some(Columns::Some(names)) => (false, names),
             None => (false, vec![]),
         };
-        Ok(Self { syntax, has_header: header == Header::Ignored, quotes_all, quoted })
+        Ok(Self { is_binary, syntax, has_header: header == Header::Ignored, quotes_all, quoted })
     }
 }
 
@@ -131,6 +136,21 @@ impl Given {
 
     fn check(self) -> Result<Format, Error> {
         let is_csv = self.format == Some(FileFormat::Csv);
+        let is_binary = self.format == Some(FileFormat::Binary);
+        for (option, is_given) in [
+            ("DELIMITER", self.delimiter.is_some()),
+            ("NULL", self.null.is_some()),
+            ("HEADER", self.header.is_some_and(|header| header != Header::Absent)),
+        ] {
+            if is_binary && is_given {
+                let message = format!("cannot specify {option} in BINARY mode");
+                return Err(if option == "HEADER" {
+                    refused(&message)
+                } else {
+                    Error::new(SqlState::SYNTAX_ERROR, message)
+                });
+            }
+        }
         let default_delimiter = if is_csv { "," } else { "\t" };
         let default_null = if is_csv { "" } else { "\\N" };
         let delimiter_text = self.delimiter.unwrap_or_else(|| default_delimiter.to_owned());
@@ -187,6 +207,7 @@ impl Given {
             Some(Columns::All) | None => vec![],
         };
         Ok(Format {
+            is_binary,
             syntax: Syntax { delimiter, null, quotes: is_csv.then_some(Quotes { quote, escape }) },
             header: self.header.unwrap_or(Header::Absent),
             force_not_null: names(self.force_not_null),
@@ -218,7 +239,7 @@ fn file_format(option: &CopyOption) -> Result<FileFormat, Error> {
     match text(option)?.as_str() {
         "text" => Ok(FileFormat::Text),
         "csv" => Ok(FileFormat::Csv),
-        "binary" => Err(Error::unsupported("COPY in binary format")),
+        "binary" => Ok(FileFormat::Binary),
         other => Err(invalid(&format!("COPY format \"{other}\" not recognized"))),
     }
 }

@@ -1,4 +1,6 @@
-//! COPY TO STDOUT: the rows of a table or a query as lines.
+//! COPY TO STDOUT: the rows of a table or a query as lines, or in binary format.
+
+mod binary;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,10 +27,12 @@ pub struct CopyOut {
     pub columns: usize,
     /// The step that is read.
     pub step: Option<Step>,
-    /// The lines, each with its end; a header is one more than there are rows.
+    /// The lines, each with its end; or the rows in binary format.
     pub lines: BoxStream<'static, Result<Vec<Vec<u8>>, Error>>,
-    /// Whether the first line is a header.
-    pub has_header: bool,
+    /// How many more of them than rows there are: a header in text, a trailer in binary format.
+    pub lines_beside: u64,
+    /// Whether it is in the binary format.
+    pub is_binary: bool,
 }
 
 impl CopyOut {
@@ -50,6 +54,13 @@ impl CopyOut {
         context.source = Some(Arc::clone(source));
         let query = query(&context, statement)?;
         let planned = context.plan(&query, &[])?;
+        let step = Some(context.frame.step());
+        if format.is_binary {
+            let batches = context.run(&planned.plan).await?;
+            let columns = planned.columns.len();
+            let lines = binary::rows(planned.columns, batches);
+            return Ok(Self { columns, step, lines, lines_beside: 1, is_binary: true });
+        }
         let writer = Writer::new(&planned.columns, format, settings.text_format())?;
         let batches = context.run(&planned.plan).await?;
         let header = writer.header();
@@ -58,9 +69,10 @@ impl CopyOut {
         let lines = batches.map(move |batch| writer.lines(&batch?));
         Ok(Self {
             columns: planned.columns.len(),
-            step: Some(context.frame.step()),
+            step,
             lines: header.chain(lines).boxed(),
-            has_header,
+            lines_beside: has_header.into(),
+            is_binary: false,
         })
     }
 }
@@ -146,7 +158,7 @@ impl Writer {
         format: OutputFormat,
         text: TextFormat,
     ) -> Result<Self, Error> {
-        let OutputFormat { syntax, has_header, quotes_all, quoted } = format;
+        let OutputFormat { syntax, has_header, quotes_all, quoted, .. } = format;
         for name in &quoted {
             if columns.iter().all(|column| column.name != *name) {
                 let message = format!("column \"{name}\" does not exist");

@@ -7,9 +7,10 @@ use arrow::array::ArrayRef;
 use super::fields::{Fields, utf8};
 use super::format::{Format, Header};
 use super::lines::Lines;
+use super::tuples::Tuples;
 use crate::text::{Excess, TextDecoder, TextFormat};
 use crate::write::Target;
-use crate::{Error, SqlState};
+use crate::{Error, SqlState, Type, binary};
 
 /// How many rows a batch has.
 const BATCH_ROWS: usize = 8192;
@@ -24,6 +25,8 @@ pub(super) struct Reader {
     format: Format,
     lines: Lines,
     fields: Fields,
+    /// Of data in binary format; there are no lines then.
+    tuples: Tuples,
     /// In the order of the data.
     columns: Vec<Column>,
     header: Header,
@@ -38,6 +41,7 @@ struct Column {
     /// The place in the table's definition.
     place: usize,
     name: String,
+    kind: Type,
     not_null: bool,
     force_not_null: bool,
     force_null: bool,
@@ -67,6 +71,7 @@ impl Reader {
             Ok(Column {
                 place: *place,
                 name: column.name.clone(),
+                kind: column.kind.clone(),
                 not_null: column.not_null,
                 force_not_null: format.force_not_null.contains(&column.name),
                 force_null: format.force_null.contains(&column.name),
@@ -82,6 +87,7 @@ impl Reader {
             target: target.clone(),
             lines: Lines::new(format.syntax.quotes),
             fields: Fields::default(),
+            tuples: Tuples::default(),
             columns,
             header: format.header,
             format,
@@ -96,16 +102,23 @@ impl Reader {
 
     /// Takes a piece of the data, cut anywhere.
     pub(super) fn push(&mut self, data: &[u8]) {
-        self.lines.push(data);
+        match self.format.is_binary {
+            true => self.tuples.push(data),
+            false => self.lines.push(data),
+        }
     }
 
     /// All data is there.
     pub(super) fn complete(&mut self) {
         self.lines.complete();
+        self.tuples.complete();
     }
 
     /// The next full batch; the last one when all data is there. `None` if there is none now.
     pub(super) fn next_batch(&mut self) -> Result<Option<Batch>, Error> {
+        if self.format.is_binary {
+            return self.next_binary_batch();
+        }
         while let Some(line) = self.next_line()? {
             let is_valid = self.read_row(&line)?;
             self.line_numbers.push(self.lines.number());
@@ -123,6 +136,43 @@ impl Reader {
             return Ok(Some(self.finish_batch()));
         }
         Ok(None)
+    }
+
+    fn next_binary_batch(&mut self) -> Result<Option<Batch>, Error> {
+        let name = self.name().to_owned();
+        let columns = self.columns.len();
+        loop {
+            let next = self.tuples.next(columns);
+            let number = self.tuples.number();
+            let context = || format!("COPY {name}, line {number}");
+            if !next.map_err(|error| error.with_context(context()))? {
+                break;
+            }
+            self.line_numbers.push(number);
+            let mut is_valid = !self.lacks_values;
+            for (value, column) in self.tuples.values().zip(&mut self.columns) {
+                let Some(bytes) = value else {
+                    column.decoder.append_null();
+                    is_valid &= !column.not_null;
+                    continue;
+                };
+                let read = binary::read(&column.kind, bytes);
+                read.and_then(|text| column.decoder.append(&text)).map_err(|error| {
+                    error.with_context(format!("{}, column {}", context(), column.name))
+                })?;
+            }
+            if !is_valid {
+                let Batch { values, line_numbers } = self.finish_batch();
+                let error = self.target.rows(values, line_numbers.len()).err();
+                let error = error.unwrap_or_else(|| Error::internal("a NULL that is none"));
+                return Err(error.with_context(context()));
+            }
+            if self.line_numbers.len() == BATCH_ROWS {
+                return Ok(Some(self.finish_batch()));
+            }
+        }
+        let is_last = self.tuples.is_over() && !self.line_numbers.is_empty();
+        Ok(is_last.then(|| self.finish_batch()))
     }
 
     fn name(&self) -> &str {

@@ -7,7 +7,7 @@ use futures::TryStreamExt;
 use crate::parser::{self, Tree};
 use crate::query::QueryContext;
 use crate::text::{TextColumn, TextFormat};
-use crate::{Error, OutputColumn, Relation, SqlState, names};
+use crate::{Error, OutputColumn, Relation, SqlState, Subject, names};
 
 /// A query that must return no row.
 #[derive(Clone, Debug)]
@@ -32,7 +32,8 @@ impl RowCheck {
                 qualified(table),
                 quoted(column)
             ),
-            error: Error::new(SqlState::NOT_NULL_VIOLATION, message),
+            error: Error::new(SqlState::NOT_NULL_VIOLATION, message)
+                .about(Subject::column(table, column)),
             detail: None,
             is_before: true,
         }
@@ -46,7 +47,8 @@ impl RowCheck {
         );
         Self {
             query: format!("SELECT 1 FROM {} WHERE NOT ({expression}) LIMIT 1", qualified(table)),
-            error: Error::new(SqlState::CHECK_VIOLATION, message),
+            error: Error::new(SqlState::CHECK_VIOLATION, message)
+                .about(Subject::constraint(table, name)),
             detail: None,
             is_before: false,
         }
@@ -67,7 +69,8 @@ impl RowCheck {
                 qualified(table),
                 present.join(" AND ")
             ),
-            error: Error::new(SqlState::UNIQUE_VIOLATION, message),
+            error: Error::new(SqlState::UNIQUE_VIOLATION, message)
+                .about(Subject::constraint(table, name)),
             detail: Some((shown(&names), "is duplicated.".to_owned())),
             is_before: false,
         }
@@ -102,7 +105,8 @@ impl RowCheck {
                 qualified(parent),
                 equal.join(" AND ")
             ),
-            error: Error::new(SqlState::FOREIGN_KEY_VIOLATION, message),
+            error: Error::new(SqlState::FOREIGN_KEY_VIOLATION, message)
+                .about(Subject::constraint(table, name)),
             detail: Some((shown(&own), format!("is not present in table \"{}\".", parent.name))),
             is_before: false,
         }

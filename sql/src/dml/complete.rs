@@ -14,7 +14,7 @@ use super::returning::query;
 use crate::query::{Given, QueryContext};
 use crate::settings::Settings;
 use crate::write::{Target, check_violation};
-use crate::{Column, Constraint, ConstraintKind, Error, Frame, Generated, SqlState, Type};
+use crate::{Column, Constraint, ConstraintKind, Error, Frame, Generated, SqlState, Subject, Type};
 
 /// Rows of values by place in the definition; a column without values has its default.
 ///
@@ -52,7 +52,8 @@ pub(crate) async fn rewritten(
     {
         let (column, table) = (&column.name, &relation.name);
         let message = format!("column \"{column}\" of relation \"{table}\" contains null values");
-        return Err(Error::new(SqlState::NOT_NULL_VIOLATION, message));
+        return Err(Error::new(SqlState::NOT_NULL_VIOLATION, message)
+            .about(Subject::column(relation, column)));
     }
     target.checked(values, rows)
 }

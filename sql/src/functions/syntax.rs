@@ -411,10 +411,7 @@ fn cast(value: ValueWithSpan, data_type: DataType) -> Expr {
 fn name_cast(operand: &Expr, data_type: &DataType) -> Option<String> {
     let kind = Type::of_syntax(data_type).ok()?;
     if kind.is_name_of_object() {
-        // What is unknown takes its type later.
-        let is_parameter =
-            matches!(operand, Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }));
-        return (!is_parameter).then(|| format!("{kind} in"));
+        return Some(format!("{kind} in"));
     }
     if !matches!(kind, Type::Text | Type::Varchar(_) | Type::Name) {
         return None;

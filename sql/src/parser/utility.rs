@@ -5,6 +5,8 @@ mod alter_sequence;
 mod cursor;
 mod maintenance;
 mod prepare;
+mod role;
+mod signal;
 mod table_as;
 
 use std::sync::Arc;
@@ -18,6 +20,8 @@ pub(crate) use alter_sequence::{AlterSequence, SequenceChange};
 pub(crate) use cursor::Direction;
 pub(crate) use maintenance::Maintenance;
 pub(crate) use prepare::Discard;
+pub(crate) use role::{RoleOptions, RoleStatement};
+pub(crate) use signal::Signal;
 
 use super::{Source, Statement, Tree, parse_tokens};
 use crate::copy::{self, CopyStatement, Unexpected};
@@ -70,6 +74,10 @@ pub(crate) enum Utility {
     Explain(Explain),
     /// ALTER SEQUENCE.
     AlterSequence(AlterSequence),
+    /// CREATE, ALTER or DROP ROLE.
+    Role(RoleStatement),
+    /// LISTEN, UNLISTEN, NOTIFY.
+    Signal(Signal),
     /// VACUUM and its like.
     Maintain(Maintenance),
     /// CREATE TABLE AS that says WITH [NO] DATA.
@@ -184,6 +192,9 @@ pub(super) fn parse(
         "fetch" => cursor.fetch(false)?,
         "move" => cursor.fetch(true)?,
         "close" => cursor.close()?,
+        "listen" => cursor.listen()?,
+        "unlisten" => cursor.unlisten()?,
+        "notify" => cursor.notify()?,
         "begin" => {
             cursor.accept("transaction");
             cursor.accept("work");
@@ -214,11 +225,24 @@ pub(super) fn parse(
         "cluster" => cursor.cluster()?,
         "checkpoint" => Cursor::checkpoint(),
         "explain" => return cursor.explain().map(Some),
-        "alter" => return cursor.alter_sequence(),
-        "create" => match cursor.create_materialized_view()? {
-            Some(create) => return Ok(Some(create)),
-            None => return cursor.create_table_as(),
+        "alter" => match cursor.role("alter")? {
+            Some(role) => return Ok(Some(role)),
+            None => {
+                cursor.place = 1;
+                return cursor.alter_sequence();
+            }
         },
+        "drop" => return cursor.role("drop"),
+        "create" => {
+            if let Some(role) = cursor.role("create")? {
+                return Ok(Some(role));
+            }
+            cursor.place = 1;
+            match cursor.create_materialized_view()? {
+                Some(create) => return Ok(Some(create)),
+                None => return cursor.create_table_as(),
+            }
+        }
         _ => return Ok(None),
     };
     cursor.end()?;

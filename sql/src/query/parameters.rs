@@ -59,7 +59,9 @@ pub(super) fn infer(
             let message = format!("could not determine data type of parameter ${number}");
             return Err(Error::new(SqlState::INDETERMINATE_DATATYPE, message));
         }
-        *kind = Some(found.get(&number).cloned().unwrap_or(Type::Text));
+        // A name that is to be looked up comes as text.
+        let settled = found.get(&number).filter(|kind| !kind.is_name_of_object());
+        *kind = Some(settled.cloned().unwrap_or(Type::Text));
     }
     Ok(())
 }

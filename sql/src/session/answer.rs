@@ -135,6 +135,15 @@ impl Notice {
     }
 }
 
+/// How long a client may be silent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleLimit {
+    /// From when it was told that the next request may come.
+    pub time: std::time::Duration,
+    /// What it is told then.
+    pub error: Error,
+}
+
 /// What statements come in together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Request {

@@ -4,6 +4,7 @@
 mod window;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -13,7 +14,7 @@ use tokio::sync::Mutex;
 use super::answer::{OutputColumn, Response, Rows};
 use super::{Prepared, Session};
 use crate::parser::{Direction, Statement};
-use crate::{Error, SqlState};
+use crate::{Error, SqlState, facts};
 use window::Window;
 
 /// The cursors of a session.
@@ -22,6 +23,7 @@ pub(super) struct Cursors(BTreeMap<String, Cursor>);
 
 /// A cursor. It holds its lease until it is closed.
 struct Cursor {
+    fact: facts::Cursor,
     columns: Vec<OutputColumn>,
     step: Option<Step>,
     /// Whether it outlives its transaction, if that commits.
@@ -99,8 +101,15 @@ impl Session {
         let is_new = !self.transaction.is_idle();
         let depth = self.transaction.savepoints();
         let window = Arc::new(Mutex::new(Window::new(batches, scroll != Some(false))));
-        let cursor = Cursor { columns, step, hold, is_new, depth, window };
+        let fact = facts::Cursor {
+            text: query.source.text().to_owned(),
+            is_held: hold,
+            goes_back: scroll == Some(true),
+            since_us: chrono::Utc::now().timestamp_micros(),
+        };
+        let cursor = Cursor { fact, columns, step, hold, is_new, depth, window };
         self.cursors.0.insert(name.to_owned(), cursor);
+        self.show_cursors();
         Ok(())
     }
 
@@ -134,6 +143,53 @@ impl Session {
 
     /// CLOSE.
     pub(super) fn close_cursor(&mut self, name: &str) -> Result<(), Error> {
-        self.cursors.0.remove(name).map(drop).ok_or_else(|| missing(name))
+        self.cursors.0.remove(name).map(drop).ok_or_else(|| missing(name))?;
+        self.show_cursors();
+        Ok(())
+    }
+
+    /// The columns of a cursor, if there is one of this name; FETCH from it answers them.
+    pub fn columns_of_cursor(&self, name: &str) -> Option<&[OutputColumn]> {
+        self.cursors.0.get(name).map(|cursor| cursor.columns.as_slice())
+    }
+
+    /// Makes a cursor of the rows of a portal, which FETCH and MOVE then know by its name.
+    pub fn adopt_cursor(&mut self, name: &str, rows: Rows) {
+        let Rows { columns, step, batches, .. } = rows;
+        let fact = facts::Cursor {
+            text: String::new(),
+            is_held: false,
+            goes_back: true,
+            since_us: chrono::Utc::now().timestamp_micros(),
+        };
+        let (is_new, depth) = (true, self.transaction.savepoints());
+        let window = Arc::new(Mutex::new(Window::new(batches, true)));
+        let cursor = Cursor { fact, columns, step, hold: false, is_new, depth, window };
+        self.cursors.0.insert(name.to_owned(), cursor);
+        self.show_cursors();
+    }
+
+    /// The next rows of a cursor, at most so many, as those of a query.
+    pub async fn fetch_forward(
+        &self,
+        name: &str,
+        rows_max: Option<NonZeroUsize>,
+    ) -> Result<Rows, Error> {
+        let count = rows_max.map_or(u64::MAX, |max| max.get() as u64);
+        Ok(Rows { tag: "SELECT", ..self.fetch(name, Direction::Forward(count)).await? })
+    }
+
+    /// Closes a cursor, if there is one of this name.
+    pub fn forget_cursor(&mut self, name: &str) {
+        if self.cursors.0.remove(name).is_some() {
+            self.show_cursors();
+        }
+    }
+
+    /// Lets `pg_cursors` show what there is.
+    pub(super) fn show_cursors(&self) {
+        let all = self.cursors.0.iter();
+        let all = all.map(|(name, cursor)| (name.clone(), cursor.fact.clone())).collect();
+        self.settings.facts().set_cursors(all);
     }
 }

@@ -56,11 +56,13 @@ impl Session {
                 | Utility::SetTransaction { .. }
                 | Utility::Execute { .. }
                 | Utility::Declare { .. }
+                | Utility::Signal(_)
                 | Utility::Copy(_),
             ) => true,
             Tree::Utility(
                 Utility::CreateMaterializedView { .. }
                 | Utility::AlterSequence(_)
+                | Utility::Role(_)
                 | Utility::CreateTableAs { .. },
             ) => self.request == Request::Query,
             Tree::Utility(_) => false,
@@ -121,9 +123,16 @@ impl Session {
             Transaction::Open(block) => (block, commit),
             Transaction::Failed(block) => (block, false),
         };
+        self.take_assignments();
         // So it is unless the commit succeeds.
         block.end(&mut self.settings, false);
         let held = self.cursors.end();
+        self.show_cursors();
+        let signals = if commit { self.check_signals() } else { Ok(()) };
+        if !commit || signals.is_err() {
+            self.drop_signals();
+        }
+        signals?;
         let writes = block.loan.take().or_else(|| block.writes.take());
         if commit {
             if let Some(writes) = writes {
@@ -131,6 +140,8 @@ impl Session {
             }
             block.end(&mut self.settings, true);
             self.cursors.hold(held);
+            self.show_cursors();
+            self.send_signals();
         }
         if chain {
             self.transaction = Transaction::Open(block.again(&mut self.settings));

@@ -10,7 +10,7 @@ use super::Session;
 use super::answer::{Parameter, Prepared, Response};
 use crate::parser::{self, Statement, Tree};
 use crate::text::TextColumn;
-use crate::{Error, SqlState, Type};
+use crate::{Error, SqlState, Type, facts};
 
 /// The statements of a session that have a name. `None` is text without a statement.
 #[derive(Default)]
@@ -40,6 +40,9 @@ impl Session {
             let message = format!("prepared statement \"{name}\" already exists");
             return Err(Error::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
         }
+        if let Some(prepared) = &prepared {
+            self.show_statement(name, prepared, false);
+        }
         self.kept.0.insert(name.to_owned(), prepared);
         Ok(())
     }
@@ -51,7 +54,25 @@ impl Session {
 
     /// Forgets the statement of a name; `false` if there is none.
     pub fn forget(&mut self, name: &str) -> bool {
+        self.settings.facts().forget_statement(name);
         self.kept.0.remove(name).is_some()
+    }
+
+    /// Forgets all of them.
+    pub(super) fn forget_all(&mut self) {
+        self.settings.facts().forget_statements();
+        self.kept.clear();
+    }
+
+    /// Lets `pg_prepared_statements` show a statement.
+    fn show_statement(&self, name: &str, prepared: &Prepared, is_from_sql: bool) {
+        let statement = facts::Statement {
+            text: prepared.statement.source.text().to_owned(),
+            types: prepared.parameters.clone(),
+            is_from_sql,
+            since_us: chrono::Utc::now().timestamp_micros(),
+        };
+        self.settings.facts().keep_statement(name, statement);
     }
 
     /// PREPARE.
@@ -64,7 +85,10 @@ impl Session {
         let declared = types.iter().map(|kind| Type::of_syntax(kind).map(Some));
         let declared = declared.collect::<Result<Vec<_>, _>>()?;
         let prepared = Box::pin(self.describe(statement.clone(), &declared)).await?;
-        self.keep(name, Some(Arc::new(prepared)))
+        let prepared = Arc::new(prepared);
+        self.keep(name, Some(Arc::clone(&prepared)))?;
+        self.show_statement(name, &prepared, true);
+        Ok(())
     }
 
     /// The columns of what EXECUTE runs.

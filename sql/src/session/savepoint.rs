@@ -13,6 +13,8 @@ pub(super) struct Savepoint {
     overlay: Overlay,
     settings: Settings,
     after: Settings,
+    /// How much was to be told at the commit.
+    signals: usize,
 }
 
 impl Session {
@@ -37,6 +39,7 @@ impl Session {
                     overlay: block.writes()?.overlay().clone(),
                     settings: self.settings.clone(),
                     after: block.after.clone(),
+                    signals: self.settings.facts().with_outbox(|outbox| outbox.len()),
                 };
                 block.savepoints.push(savepoint);
                 Ok("SAVEPOINT")
@@ -50,7 +53,8 @@ impl Session {
             SavepointAction::RollbackTo => {
                 let place = block.find(name)?;
                 block.savepoints.truncate(place + 1);
-                let Savepoint { overlay, settings, after, .. } = &block.savepoints[place];
+                let Savepoint { overlay, settings, after, signals, .. } = &block.savepoints[place];
+                self.settings.facts().with_outbox(|outbox| outbox.truncate(*signals));
                 let step = self.settings.get("stillframe.step").unwrap_or_default().to_owned();
                 let (overlay, settings, after) = (overlay.clone(), settings.clone(), after.clone());
                 block.writes()?.restore(overlay);
@@ -58,6 +62,7 @@ impl Session {
                 self.settings = settings;
                 self.settings.put("stillframe.step", step);
                 self.cursors.roll_back(place);
+                self.show_cursors();
                 if is_failed {
                     self.transaction.recover();
                 }

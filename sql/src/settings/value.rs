@@ -82,7 +82,8 @@ impl Kind {
                 Some(_) => Ok(value.to_owned()),
                 None => Err(invalid().with_detail("List syntax is invalid.")),
             },
-            Self::Encoding => match value.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
+            // Only letters and digits count: asyncpg sends `'utf-8'` with the quotes.
+            Self::Encoding => match letters_and_digits(value).as_str() {
                 "utf8" | "unicode" => Ok("UTF8".to_owned()),
                 _ => Err(Error::unsupported(format!("client encoding \"{value}\""))),
             },
@@ -91,6 +92,11 @@ impl Kind {
             Self::Isolation => Ok(IsolationLevel::from_name(value)?.name().to_owned()),
         }
     }
+}
+
+fn letters_and_digits(value: &str) -> String {
+    let kept = value.chars().filter(char::is_ascii_alphanumeric);
+    kept.map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
 fn boolean(value: &str) -> Option<&'static str> {

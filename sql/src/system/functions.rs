@@ -7,6 +7,7 @@ mod definitions;
 pub(super) mod expression;
 mod names;
 mod sequences;
+mod sessions;
 pub(super) mod viewdef;
 
 use std::fmt;
@@ -97,8 +98,11 @@ pub(crate) fn register(state: &mut SessionState, frame: &Arc<Frame>, settings: &
     let any = vec![TypeSignature::Nullary, TypeSignature::VariadicAny];
     let signature = Signature::one_of(any, Volatility::Stable);
     state.register_udtf("pg_get_keywords", Arc::new(super::keywords::Keywords));
+    let facts = settings.facts().clone();
+    let listening = sessions::ListeningChannels { facts };
+    state.register_udtf("pg_listening_channels", Arc::new(listening));
     state.register_udf(composite::expand_array()).expect("a state in memory takes every function");
-    for function in sequences::all(&scope) {
+    for function in sequences::all(&scope).chain(sessions::all(&scope)) {
         let function = Arc::new(function);
         state.register_udf(function).expect("a state in memory takes every function");
     }

@@ -5,13 +5,16 @@ mod dependencies;
 mod keys;
 mod procedures;
 mod relations;
+mod roles;
 mod sequences;
+mod sessions;
 mod types;
 
 pub(crate) use dependencies::read_by;
 pub(super) use keys::{all as all_constraints, constraint_definition, constraint_of, index_of};
 pub(super) use procedures::{procedure_name, procedure_oid};
 pub(super) use relations::{relation_name, relation_oid, shown_default};
+pub(super) use roles::{name as role_name, oid as role_oid};
 pub(super) use types::type_name;
 
 use super::table::{Cell, SystemTable};
@@ -65,25 +68,10 @@ pub(super) fn table(context: &QueryContext, name: &str) -> Option<SystemTable> {
         })
         .into(),
         "pg_database" => vec![database()],
-        "pg_roles" => vec![role()],
-        "pg_authid" => vec![authid()],
-        "pg_user" => vec![vec![
-            OWNER.into(),
-            OWNER_OID.into(),
-            true.into(),
-            true.into(),
-            true.into(),
-            true.into(),
-        ]],
-        "pg_collation" => vec![vec![
-            DEFAULT_COLLATION_OID.into(),
-            "default".into(),
-            PG_CATALOG_OID.into(),
-            OWNER_OID.into(),
-            "d".into(),
-            true.into(),
-            (-1).into(),
-        ]],
+        "pg_roles" | "pg_authid" | "pg_user" | "pg_shadow" => roles::rows(context, name),
+        "pg_collation" => collations(),
+        "pg_prepared_statements" => sessions::prepared_statements(context),
+        "pg_cursors" => sessions::cursors(context),
         "pg_tables" => tables(catalog),
         "pg_views" | "pg_matviews" => views(catalog, name == "pg_matviews"),
         "pg_indexes" => relations::index_definitions(catalog),
@@ -154,39 +142,26 @@ fn database() -> Vec<Cell> {
     ]
 }
 
-fn role() -> Vec<Cell> {
-    vec![
-        OWNER.into(),
-        true.into(), // rolsuper
-        true.into(), // rolinherit
-        true.into(), // rolcreaterole
-        true.into(), // rolcreatedb
-        true.into(), // rolcanlogin
-        true.into(), // rolreplication
-        (-1).into(), // rolconnlimit
-        "********".into(),
-        Cell::Null,  // rolvaliduntil
-        true.into(), // rolbypassrls
-        Cell::Null,
-        OWNER_OID.into(),
-    ]
-}
-
-fn authid() -> Vec<Cell> {
-    vec![
-        OWNER_OID.into(),
-        OWNER.into(),
-        true.into(), // rolsuper
-        true.into(), // rolinherit
-        true.into(), // rolcreaterole
-        true.into(), // rolcreatedb
-        true.into(), // rolcanlogin
-        true.into(), // rolreplication
-        true.into(), // rolbypassrls
-        (-1).into(),
-        Cell::Null,
-        Cell::Null,
-    ]
+fn collations() -> Vec<Vec<Cell>> {
+    let all = [
+        (DEFAULT_COLLATION_OID, "default", "d", None),
+        (C_COLLATION_OID, "C", "c", Some("C")),
+        (951, "POSIX", "c", Some("POSIX")),
+    ];
+    all.map(|(oid, name, provider, locale)| {
+        vec![
+            oid.into(),
+            name.into(),
+            PG_CATALOG_OID.into(),
+            OWNER_OID.into(),
+            provider.into(),
+            true.into(),
+            (-1).into(),
+            locale.into(),
+            locale.into(),
+        ]
+    })
+    .into()
 }
 
 fn tables(catalog: &Catalog) -> Vec<Vec<Cell>> {

@@ -68,7 +68,15 @@ impl TextDecoder {
             Type::Boolean => Builder::Boolean(BooleanBuilder::new()),
             Type::SmallInt => Builder::SmallInt(Int16Builder::new()),
             Type::Integer => Builder::Integer(Int32Builder::new()),
-            Type::BigInt | Type::Oid => Builder::BigInt(Int64Builder::new()),
+            // Names of objects are looked up where there is a catalog; here are their numbers.
+            Type::BigInt
+            | Type::Oid
+            | Type::Xid
+            | Type::Regclass
+            | Type::Regtype
+            | Type::Regproc
+            | Type::Regnamespace
+            | Type::Regrole => Builder::BigInt(Int64Builder::new()),
             Type::Real => Builder::Real(Float32Builder::new()),
             Type::Double => Builder::Double(Float64Builder::new()),
             Type::Numeric(_) => match kind.arrow() {
@@ -101,17 +109,11 @@ impl TextDecoder {
                 offsets: vec![0],
                 nulls: NullBufferBuilder::new(0),
             },
-            Type::Regclass
-            | Type::Regtype
-            | Type::Regproc
-            | Type::Regnamespace
-            | Type::Regrole
-            | Type::Int2Vector
+            Type::Int2Vector
             | Type::OidVector
             | Type::AclItem
             | Type::NodeTree
             | Type::AnyArray
-            | Type::Xid
             | Type::Void => return Err(Error::unsupported(format!("type {kind} from text"))),
         };
         Ok(Self { kind: kind.clone(), format: format.clone(), excess, builder, length: 0 })
@@ -141,8 +143,8 @@ impl TextDecoder {
                 builder.append_value(value as i32);
             }
             Builder::BigInt(builder) => builder.append_value(match self.kind {
-                Type::Oid => integer(text, i32::MIN.into(), u32::MAX.into(), "oid")? & 0xffff_ffff,
-                _ => integer(text, i64::MIN, i64::MAX, "bigint")?,
+                Type::BigInt => integer(text, i64::MIN, i64::MAX, "bigint")?,
+                _ => integer(text, i32::MIN.into(), u32::MAX.into(), "oid")? & 0xffff_ffff,
             }),
             // Equal floats must be the same bytes.
             Builder::Real(builder) => builder.append_value(normal_real(real(text)?)),

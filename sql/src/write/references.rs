@@ -22,7 +22,7 @@ use super::proposal::TableWrite;
 use super::violation::key_text;
 use super::{Overlay, Proposal, Target, Transaction, Values, changed_meanwhile, rows_with};
 use crate::settings::Settings;
-use crate::{Action, Catalog, ConstraintKind, Error, Frame, Relation, SqlState, dml};
+use crate::{Action, Catalog, ConstraintKind, Error, Frame, Relation, SqlState, Subject, dml};
 
 /// What has become of a statement's writes.
 pub(super) enum Enforced {
@@ -364,6 +364,7 @@ impl Checks {
                 let key = key_text(&reference.child, &reference.child_columns, values, *row)?;
                 let parent = &reference.parent.relation().name;
                 return Err(Error::new(SqlState::FOREIGN_KEY_VIOLATION, message)
+                    .about(Subject::constraint(reference.child.relation(), &reference.name))
                     .with_detail(format!("Key {key} is not present in table \"{parent}\".")));
             }
         }
@@ -408,6 +409,7 @@ impl Reference {
             .find(|row| keyed.get(*row).is_some_and(|key| referenced.contains(key)));
         let key = key_text(&self.parent, &self.parent_columns, keys, row.unwrap_or(0))?;
         Ok(Error::new(SqlState::FOREIGN_KEY_VIOLATION, message)
+            .about(Subject::constraint(self.child.relation(), &self.name))
             .with_detail(format!("Key {key} is still referenced from table \"{child}\".")))
     }
 }

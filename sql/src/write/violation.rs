@@ -5,7 +5,7 @@ use arrow::record_batch::RecordBatch;
 
 use super::{Target, UniqueKey};
 use crate::text::{TextColumn, TextFormat};
-use crate::{Column, Error, SqlState, names};
+use crate::{Column, Error, SqlState, Subject, names};
 
 /// How many bytes of a value are shown of a row.
 const SHOWN_BYTES_MAX: usize = 64;
@@ -18,7 +18,8 @@ pub(crate) fn unique_violation(
     row: usize,
 ) -> Error {
     let message = format!("duplicate key value violates unique constraint \"{}\"", key.name);
-    let error = Error::new(SqlState::UNIQUE_VIOLATION, message);
+    let error = Error::new(SqlState::UNIQUE_VIOLATION, message)
+        .about(Subject::constraint(target.relation(), &key.name));
     match key_text(target, &key.columns, keys, row) {
         Ok(key) => error.with_detail(format!("Key {key} already exists.")),
         Err(_) => error,
@@ -48,7 +49,9 @@ pub(crate) fn check_violation(target: &Target, constraint: &str, row: &[ArrayRef
         "new row for relation \"{}\" violates check constraint \"{constraint}\"",
         target.relation().name
     );
-    failing(target, Error::new(SqlState::CHECK_VIOLATION, message), row)
+    let error = Error::new(SqlState::CHECK_VIOLATION, message)
+        .about(Subject::constraint(target.relation(), constraint));
+    failing(target, error, row)
 }
 
 /// A row with a NULL in a column that takes none. `row` has a value of each column, as defined.
@@ -58,7 +61,8 @@ pub(super) fn not_null_violation(target: &Target, column: &Column, row: &[ArrayR
         "null value in column \"{}\" of relation \"{table}\" violates not-null constraint",
         column.name
     );
-    let error = Error::new(SqlState::NOT_NULL_VIOLATION, message);
+    let error = Error::new(SqlState::NOT_NULL_VIOLATION, message)
+        .about(Subject::column(target.relation(), &column.name));
     failing(target, error, row)
 }
 

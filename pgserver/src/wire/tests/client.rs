@@ -9,7 +9,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::scripted::{Scripted, World};
-use crate::wire::{CancelKeys, serve};
+use crate::Access;
+use crate::wire::{CancelKeys, Entrance, serve};
 
 /// Nothing in these tests takes long; what does hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -27,8 +28,13 @@ impl Server {
     pub(super) fn stranger(&self) -> Client {
         let (near, far) = tokio::io::duplex(16 << 10);
         let world = Arc::clone(&self.world);
-        let session = move |_: &str| Scripted::new(world);
-        let served = serve(far, self.keys.clone(), self.stopping.subscribe(), session, ());
+        let (keys, stopping) = (self.keys.clone(), self.stopping.subscribe());
+        let served = async move {
+            let access = Access::trust();
+            let entrance = Entrance { keys: &keys, access: &access, stopping };
+            let role = async |_| Ok(None);
+            serve(far, entrance, role, move |_| Scripted::new(world), ()).await;
+        };
         Client { stream: near, served: tokio::spawn(served), key: (0, 0) }
     }
 

@@ -14,6 +14,7 @@
 //! | `begin`, `end`, `done`, `notice`, `panic` | what they say |
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,8 +24,8 @@ use arrow::datatypes::{DataType, Field, Schema};
 use futures::stream::{self, BoxStream, StreamExt};
 use stillframe_protocol::Step;
 use stillframe_sql::{
-    Error, Notice, OutputColumn, Parameter, Progress, Request, Rows, SqlState, TextFormat,
-    TransactionStatus, Type,
+    Error, IdleLimit, Notice, Notification, OutputColumn, Parameter, Progress, Request, Rows,
+    SqlState, TextFormat, TransactionStatus, Type,
 };
 use tokio::sync::Notify;
 
@@ -238,6 +239,10 @@ impl Backend for Scripted {
         2
     }
 
+    fn is_binary_copy(_: &Copy) -> bool {
+        false
+    }
+
     async fn copy_write(copy: &mut Copy, data: &[u8]) -> Result<(), Error> {
         if data.contains(&b'!') {
             return Err(Error::new(SqlState::BAD_COPY_FILE_FORMAT, "bad data"));
@@ -299,6 +304,34 @@ impl Backend for Scripted {
 
     fn statement_timeout(&self) -> Option<Duration> {
         *self.world.timeout.lock().unwrap()
+    }
+
+    fn idle_limit(&self) -> Option<IdleLimit> {
+        None
+    }
+
+    fn take_notifications(&mut self) -> Vec<Notification> {
+        vec![]
+    }
+
+    fn notified(&self) -> impl Future<Output = ()> + Send + 'static {
+        std::future::pending()
+    }
+
+    fn columns_of_cursor(&self, _: &str) -> Option<&[OutputColumn]> {
+        None
+    }
+
+    fn forget_cursor(&mut self, _: &str) {}
+
+    fn cursor_of(_: &String) -> Option<&str> {
+        None
+    }
+
+    fn adopt_cursor(&mut self, _: &str, _: Rows) {}
+
+    async fn fetch_forward(&self, name: &str, _: Option<NonZeroUsize>) -> Result<Rows, Error> {
+        Err(Error::internal(name))
     }
 
     fn text_format(&self) -> TextFormat {

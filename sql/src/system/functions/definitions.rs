@@ -8,7 +8,7 @@ use super::Answer::{Of, Try};
 use super::names::{self, is_visible};
 use super::viewdef;
 use super::{Definition, Scope, integer, oid, text};
-use crate::system::{OWNER, OWNER_OID, pg_catalog};
+use crate::system::pg_catalog;
 use crate::{DATABASE_NAME, Error, RelationKind, SqlState, Type};
 
 /// All functions.
@@ -124,12 +124,10 @@ fn objects() -> Vec<Definition> {
         }),
         of("pg_relation_is_publishable", Type::Boolean, |_, _| Some(false.into())),
         of("pg_is_other_temp_schema", Type::Boolean, |_, _| Some(false.into())),
-        of("pg_get_userbyid", Type::Name, |_, a| {
-            let owner = integer(a.first()?)?;
-            if owner == i64::from(OWNER_OID) {
-                return texted(OWNER);
-            }
-            texted(format!("unknown (OID={owner})"))
+        of("pg_get_userbyid", Type::Name, |scope, a| {
+            let owner = oid(a.first()?)?;
+            let name = pg_catalog::role_name(&scope.catalog, owner);
+            texted(name.unwrap_or_else(|| format!("unknown (OID={owner})")))
         }),
         of("format_type", Type::Text, |_, a| {
             let modifier = a.get(1).and_then(integer).unwrap_or(-1);
@@ -249,10 +247,11 @@ fn session() -> Vec<Definition> {
             Some(i64::try_from(scope.step.0).ok()?.into())
         }),
         of("pg_client_encoding", Type::Name, |_, _| texted("UTF8")),
-        of("pg_backend_pid", Type::Integer, |_, _| {
-            // Connections have no process of their own.
-            Some(ScalarValue::Int32(i32::try_from(std::process::id()).ok()))
+        of("pg_backend_pid", Type::Integer, |scope, _| {
+            // Connections have no process of their own, but a number that stands for it.
+            Some(ScalarValue::Int32(Some(scope.settings.facts().process())))
         }),
+        of("pg_notification_queue_usage", Type::Double, |_, _| Some(0.0_f64.into())),
         of("pg_is_in_recovery", Type::Boolean, |_, _| Some(false.into())),
         of("pg_my_temp_schema", Type::Oid, |_, _| Some(0i64.into())),
         of("inet_server_addr", Type::Text, |_, _| None),

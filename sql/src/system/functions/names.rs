@@ -114,7 +114,9 @@ pub(super) fn read(scope: &Scope, kind: &Type, text: &str) -> Result<u32, Error>
         }
         Type::Regtype => (type_oid(text), SqlState::UNDEFINED_OBJECT, "type"),
         Type::Regrole => {
-            let found = (text == crate::system::OWNER).then_some(crate::system::OWNER_OID);
+            let name =
+                parts(text).filter(|parts| parts.len() == 1).and_then(|mut parts| parts.pop());
+            let found = name.and_then(|name| pg_catalog::role_oid(&scope.catalog, &name));
             (found, SqlState::UNDEFINED_OBJECT, "role")
         }
         _ => {
@@ -134,6 +136,10 @@ pub(super) fn type_oid(text: &str) -> Option<u32> {
         [schema, name] if schema == "pg_catalog" => name,
         _ => return None,
     };
+    // An array's name in `pg_type`.
+    if let Some(Ok(element)) = name.strip_prefix('_').map(str::parse::<Type>) {
+        return Some(Type::Array(Box::new(element)).oid());
+    }
     // `"char"` means another type in quotes than without; other names are unquoted here.
     let kind = text.trim().parse::<Type>().or_else(|_| name.parse());
     kind.ok().map(|kind| kind.oid())
@@ -157,7 +163,10 @@ pub(super) fn write(scope: &Scope, kind: &Type, oid: u32) -> String {
             Some(name) => name.to_owned(),
             None => oid.to_string(),
         },
-        Type::Regrole if oid == crate::system::OWNER_OID => crate::system::OWNER.to_owned(),
+        Type::Regrole if oid != 0 => match pg_catalog::role_name(&scope.catalog, oid) {
+            Some(name) => names::quote(&name),
+            None => oid.to_string(),
+        },
         _ if oid == 0 => "-".to_owned(),
         _ => oid.to_string(),
     }

@@ -1,6 +1,5 @@
-//! PostgreSQL 15's catalogs, as far as clients ask for them.
-
-mod columns;
+//! PostgreSQL 15's catalogs: all its tables and views in `pg_catalog`, with their columns. Many have no
+//! rows here, but what clients ask of them has an answer.
 
 use std::sync::LazyLock;
 
@@ -23,6 +22,9 @@ impl CatalogTable {
     }
 }
 
+/// A line for each: name, OID, and `column:type` for each column.
+const CATALOGS: &str = include_str!("definitions/catalogs.txt");
+
 /// All catalogs.
 pub(super) fn all() -> &'static [CatalogTable] {
     static ALL: LazyLock<Vec<CatalogTable>> = LazyLock::new(|| {
@@ -30,11 +32,14 @@ pub(super) fn all() -> &'static [CatalogTable] {
             let (name, kind) = column.split_once(':').expect("a column is a name and a type");
             (name, kind_of(kind))
         };
-        let catalogs = columns::CATALOGS.iter();
-        let catalogs = catalogs.map(|(name, oid, columns)| CatalogTable {
-            name,
-            oid: *oid,
-            columns: columns.split_whitespace().map(column).collect(),
+        let catalogs = CATALOGS.lines().map(|line| {
+            let mut words = line.split(' ');
+            let (name, oid) = (words.next(), words.next().and_then(|oid| oid.parse().ok()));
+            CatalogTable {
+                name: name.expect("a line has a name"),
+                oid: oid.expect("a line has an OID"),
+                columns: words.map(column).collect(),
+            }
         });
         catalogs.collect()
     });
@@ -68,9 +73,17 @@ fn kind_of(name: &str) -> Type {
         "char[]" => Type::Array(Box::new(Type::InternalChar)),
         "acl[]" => Type::Array(Box::new(Type::AclItem)),
         "regproc" => Type::Regproc,
+        "float8" => Type::Double,
+        "numeric" => Type::Numeric(None),
+        "interval" => Type::Interval,
+        "regtype[]" => Type::Array(Box::new(Type::Regtype)),
+        "name[]" => Type::Array(Box::new(Type::Name)),
+        "boolean[]" => Type::Array(Box::new(Type::Boolean)),
+        "double_precision[]" => Type::Array(Box::new(Type::Double)),
         "int2[]" => Type::Array(Box::new(Type::SmallInt)),
         "float4[]" => Type::Array(Box::new(Type::Real)),
         "oid[]" => Type::Array(Box::new(Type::Oid)),
+        // Types that aren't here: their columns are always NULL.
         _ => Type::Text,
     }
 }

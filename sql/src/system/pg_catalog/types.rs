@@ -104,14 +104,19 @@ pub(super) fn is_by_value(kind: &Type) -> bool {
 pub(super) fn rows() -> Vec<Vec<Cell>> {
     let rows = TYPES.iter().flat_map(|(kind, name, category, is_preferred)| {
         let array = Type::Array(Box::new(kind.clone()));
-        let is_pseudo = *category == "P";
-        let array_oid = if is_pseudo { 0 } else { array.oid() };
+        let has_array = !is_pseudo(category) && *kind != Type::NodeTree;
+        let array_oid = if has_array { array.oid() } else { 0 };
         let own = row(kind, name, category, *is_preferred, 0, array_oid);
         let array_name = format!("_{name}");
-        let array = (!is_pseudo).then(|| row(&array, &array_name, "A", false, kind.oid(), 0));
+        let array = has_array.then(|| row(&array, &array_name, "A", false, kind.oid(), 0));
         std::iter::once(own).chain(array)
     });
     rows.collect()
+}
+
+/// Whether no column can be of a type of this category.
+fn is_pseudo(category: &str) -> bool {
+    matches!(category, "P" | "X")
 }
 
 fn row(
@@ -138,7 +143,7 @@ fn row(
         OWNER_OID.into(),
         kind.length().into(),
         is_by_value(kind).into(),
-        if category == "P" { "p" } else { "b" }.into(),
+        if is_pseudo(category) { "p" } else { "b" }.into(),
         category.into(),
         is_preferred.into(),
         true.into(),

@@ -1,23 +1,43 @@
-//! Parameters in binary format, to the text that the session reads.
+//! Values in binary format, to the text that is read as one.
 
+use crate::{Error, SqlState, Type};
 use bytes::Buf;
-use stillframe_sql::{Error, SqlState, Type};
 
-use super::super::frontend::utf8;
 use super::{moment, numeric};
 
-/// The text of parameter number `number` (from 1), which has this type.
-pub(in super::super) fn read(kind: &Type, bytes: &[u8], number: usize) -> Result<String, Error> {
-    let incorrect = || {
-        let message = format!("incorrect binary data format in bind parameter {number}");
-        Error::new(SqlState::INVALID_BINARY_REPRESENTATION, message)
-    };
+/// The text of a value of this type.
+///
+/// # Errors
+///
+/// 22P03 if the bytes are none of its values.
+pub fn read(kind: &Type, bytes: &[u8]) -> Result<String, Error> {
+    let incorrect =
+        || Error::new(SqlState::INVALID_BINARY_REPRESENTATION, "incorrect binary data format");
     let mut body = bytes;
     let text = value(kind, &mut body)?.ok_or_else(incorrect)?;
     if !body.is_empty() {
         return Err(incorrect());
     }
     Ok(text)
+}
+
+/// Text of a client: UTF-8 without NUL.
+///
+/// # Errors
+///
+/// 22021 if it is anything else.
+pub fn utf8(bytes: &[u8]) -> Result<&str, Error> {
+    let (valid_up_to, length) = match std::str::from_utf8(bytes) {
+        Ok(text) => match text.find('\0') {
+            None => return Ok(text),
+            Some(at) => (at, 1),
+        },
+        Err(error) => (error.valid_up_to(), error.error_len().unwrap_or(usize::MAX)),
+    };
+    let wrong = bytes[valid_up_to..].iter().take(length).map(|byte| format!(" 0x{byte:02x}"));
+    let message =
+        format!("invalid byte sequence for encoding \"UTF8\":{}", wrong.collect::<String>());
+    Err(Error::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message))
 }
 
 /// Takes a value's text off the bytes; none if they are too short or wrong.
@@ -27,13 +47,23 @@ fn value(kind: &Type, body: &mut &[u8]) -> Result<Option<String>, Error> {
         Type::SmallInt => body.try_get_i16().ok().map(|value| value.to_string()),
         Type::Integer => body.try_get_i32().ok().map(|value| value.to_string()),
         Type::BigInt => body.try_get_i64().ok().map(|value| value.to_string()),
-        Type::Oid | Type::Xid => body.try_get_u32().ok().map(|value| value.to_string()),
+        Type::Oid
+        | Type::Xid
+        | Type::Regclass
+        | Type::Regtype
+        | Type::Regproc
+        | Type::Regnamespace
+        | Type::Regrole => body.try_get_u32().ok().map(|value| value.to_string()),
         Type::Real => body.try_get_f32().ok().map(|value| float(value.into(), value.to_string())),
         Type::Double => body.try_get_f64().ok().map(|value| float(value, value.to_string())),
         Type::Numeric(_) => numeric::text(rest(body)),
-        Type::Text | Type::Varchar(_) | Type::Char(_) | Type::Name | Type::Json | Type::Unknown => {
-            Some(utf8(rest(body))?.to_owned())
-        }
+        Type::Text
+        | Type::Varchar(_)
+        | Type::Char(_)
+        | Type::Name
+        | Type::InternalChar
+        | Type::Json
+        | Type::Unknown => Some(utf8(rest(body))?.to_owned()),
         Type::Jsonb => match body.try_get_u8() {
             Ok(1) => Some(utf8(rest(body))?.to_owned()),
             _ => None,
@@ -50,19 +80,13 @@ fn value(kind: &Type, body: &mut &[u8]) -> Result<Option<String>, Error> {
         }
         Type::Interval => interval(body),
         Type::Array(element) => array(element, body)?,
-        Type::InternalChar
-        | Type::Regclass
-        | Type::Regtype
-        | Type::Regproc
-        | Type::Regnamespace
-        | Type::Regrole
-        | Type::Int2Vector
+        Type::Int2Vector
         | Type::OidVector
         | Type::AclItem
         | Type::NodeTree
         | Type::AnyArray
         | Type::Void => {
-            let message = "a parameter of this type in binary format";
+            let message = "a value of this type in binary format";
             return Err(Error::unsupported(message));
         }
     })
@@ -190,7 +214,17 @@ mod tests {
                 "{\"a\\\"\\\\b\",NULL}",
             ),
         ] {
-            assert_eq!(read(&kind, bytes, 1).unwrap(), expected, "{kind:?}");
+            assert_eq!(read(&kind, bytes).unwrap(), expected, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn text_must_be_utf8_without_nul() {
+        assert_eq!(utf8("añ🎉".as_bytes()).unwrap(), "añ🎉");
+        for (bytes, shown) in [(&b"a\xffb"[..], " 0xff"), (b"\xc3", " 0xc3"), (b"a\0b", " 0x00")] {
+            let error = utf8(bytes).unwrap_err();
+            assert_eq!(error.state, SqlState::CHARACTER_NOT_IN_REPERTOIRE);
+            assert!(error.message.ends_with(shown), "{}", error.message);
         }
     }
 
@@ -205,10 +239,10 @@ mod tests {
             (Type::Numeric(None), &[0, 1]),
             (Type::Array(Box::new(Type::Text)), &array_of(&[Some("abc")])[..25]),
         ] {
-            let error = read(&kind, bytes, 1).unwrap_err();
+            let error = read(&kind, bytes).unwrap_err();
             assert_eq!(error.state, SqlState::INVALID_BINARY_REPRESENTATION, "{kind:?}");
         }
-        let error = read(&Type::Text, b"a\0b", 1).unwrap_err();
+        let error = read(&Type::Text, b"a\0b").unwrap_err();
         assert_eq!(error.state, SqlState::CHARACTER_NOT_IN_REPERTOIRE);
     }
 }

@@ -1,5 +1,6 @@
 //! Values of Arrow arrays in binary format.
 
+use crate::{Error, SqlState, Type};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type,
@@ -8,13 +9,15 @@ use arrow::datatypes::{
 };
 use bytes::{BufMut, BytesMut};
 use stillframe_protocol::numeric::Numeric;
-use stillframe_sql::{Error, SqlState, Type};
 
-use super::super::rows::patch_length;
-use super::{moment, numeric};
+use super::{moment, numeric, patch_length};
 
 /// Adds a value that isn't NULL, without its length.
-pub(in super::super) fn write(
+///
+/// # Errors
+///
+/// 42883 for a type that PostgreSQL has no binary format of, 54000 for a value that is too long.
+pub fn write(
     kind: &Type,
     values: &ArrayRef,
     row: usize,
@@ -37,9 +40,14 @@ pub(in super::super) fn write(
         Type::Real => buffer.put_f32(primitive::<Float32Type>(values, row)?),
         Type::Double => buffer.put_f64(primitive::<Float64Type>(values, row)?),
         Type::Numeric(_) => write_numeric(values, row, buffer)?,
+        Type::Char(Some(characters)) => {
+            let text = text(values, row)?;
+            buffer.put_slice(text.as_bytes());
+            buffer.put_bytes(b' ', (*characters as usize).saturating_sub(text.chars().count()));
+        }
         Type::Text
         | Type::Varchar(_)
-        | Type::Char(_)
+        | Type::Char(None)
         | Type::Name
         | Type::InternalChar
         | Type::Json

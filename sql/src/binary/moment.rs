@@ -2,7 +2,7 @@
 //!
 //! The ends of a type's range stand for infinity in both.
 
-use stillframe_sql::{Error, SqlState};
+use crate::{Error, SqlState};
 
 const EPOCH_DAYS: i32 = 10_957;
 const DAY_US: i64 = 86_400_000_000;
