@@ -32,14 +32,15 @@ impl<'a> Queries<'a> {
     pub fn query(&mut self) -> String {
         let width = self.below(2) + 2;
         let kinds: Vec<_> = (0..width).map(|_| self.kind()).collect();
-        match self.chance(0.15) {
-            true => self.recursive(&kinds),
-            false => self.select(&kinds, &[], 2),
-        }
+        self.select(&kinds, &[], 2)
     }
 
-    /// A query over the walks in a random graph: the tables' rows are its edges.
-    fn recursive(&mut self, kinds: &[Kind]) -> String {
+    /// A query of two or three columns over the walks in a random graph, whose edges are the tables'
+    /// rows.
+    pub fn recursive(&mut self) -> String {
+        let width = self.below(2) + 2;
+        let kinds: Vec<_> = (0..width).map(|_| self.kind()).collect();
+        let kinds = &kinds;
         let base = self.edge();
         let edge = self.edge();
         let is_distinct = self.chance(0.6);
