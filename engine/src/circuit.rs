@@ -17,6 +17,7 @@ mod linear;
 mod output;
 mod partition;
 mod publish;
+mod recursion;
 mod relation;
 mod semijoin;
 mod source;

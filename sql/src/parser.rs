@@ -7,6 +7,7 @@ mod ancestors;
 mod depth;
 mod lexis;
 mod merge;
+mod recursion;
 mod sequences;
 mod source;
 mod table_as;
@@ -90,6 +91,7 @@ fn parse_one(source: &Arc<Source>, tokens: &[TokenWithSpan]) -> Result<Statement
     if depth::longest_chain(&tokens).is_too_deep() {
         return Err(too_deep());
     }
+    recursion::refuse_clauses(source, &tokens)?;
     sequences::order_options(&mut tokens);
     table_as::give_types(&mut tokens);
     merge::rewrite_actions(&mut tokens);

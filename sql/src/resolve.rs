@@ -163,9 +163,12 @@ impl Resolver<'_> {
         Ok((1..=width).map(|place| OutputName::new(format!("column{place}"))).collect())
     }
 
-    /// WITH: each query may name those before it, and a recursive one itself.
+    /// WITH: each query may name those before it; after WITH RECURSIVE any other, and itself.
     fn with(&mut self, with: &mut With, parent: Option<&Scope<'_>>) -> Result<(), Error> {
         let first = self.ctes.len();
+        if with.recursive {
+            recursion::order(&mut with.cte_tables)?;
+        }
         for cte in &mut with.cte_tables {
             let name = names::fold(&cte.alias.name);
             if self.ctes[first..].iter().any(|(known, _)| *known == name) {

@@ -16,6 +16,7 @@ mod join;
 mod limit;
 mod operand;
 mod optimize;
+mod recursion;
 mod scan;
 mod set_operation;
 mod subquery;
@@ -39,6 +40,7 @@ use crate::expression::Inexpressible;
 use crate::query::{Apply, PlannedQuery, QueryContext};
 use crate::{Error, Relation, SqlState, Type};
 use around::{Around, Below};
+use recursion::Iterated;
 use set_operation::SetOperation;
 
 /// Plans a query for a materialized view, and compiles it.
@@ -75,7 +77,7 @@ fn compiled(
 ) -> Result<Arc<Plan>, Error> {
     let optimized = optimize::optimize(&context.state, plan)?;
     let around = Around::nothing();
-    let rows = Compiler { context, around: &around }.rows(&optimized)?;
+    let rows = Compiler { context, around: &around, iterated: None }.rows(&optimized)?;
     Ok(with_types(rows.plan, types))
 }
 
@@ -109,6 +111,8 @@ struct Compiler<'a> {
     context: &'a QueryContext,
     /// What the query takes from outside.
     around: &'a Around,
+    /// The recursive query whose recursive term this is a part of.
+    iterated: Option<&'a Iterated>,
 }
 
 /// What a logical plan comes to.
@@ -158,7 +162,7 @@ impl Compiler<'_> {
             LogicalPlan::Sort(_) => Err(refused("LIMIT or OFFSET")),
             LogicalPlan::Limit(limit) => self.limit(limit),
             LogicalPlan::Window(window) => self.window(window),
-            LogicalPlan::RecursiveQuery(_) => Err(refused("WITH RECURSIVE")),
+            LogicalPlan::RecursiveQuery(query) => self.recursive(query),
             LogicalPlan::Unnest(unnest) => self.unnest(unnest),
             LogicalPlan::Extension(extension) => {
                 let node = extension.node.as_any();
@@ -225,14 +229,7 @@ impl Compiler<'_> {
         let inputs: Vec<_> = inputs
             .into_iter()
             .map(|input| {
-                let own = input.plan.schema();
-                let columns = own.fields().iter().zip(schema.fields()).enumerate().take(width);
-                let columns = columns.map(|(place, (from, to))| {
-                    let column = Expression::Column(place);
-                    let column = build::cast(column, from.data_type(), to.data_type());
-                    build::Column::new(to.name(), column, to.data_type().clone())
-                });
-                let mut columns: Vec<_> = columns.collect();
+                let mut columns = build::like(&input.plan, &schema, width);
                 columns.extend(self.values_from_around(&input));
                 build::project(input.plan, columns)
             })

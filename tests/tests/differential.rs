@@ -20,6 +20,8 @@ use queries::Queries;
 use tables::Tables;
 
 const VIEWS: usize = 9;
+/// How many views besides are recursive queries.
+const RECURSIONS: usize = 3;
 const CHANGES: usize = 5;
 
 #[tokio::test]
@@ -46,7 +48,7 @@ async fn run(hosts: u32, workers: u32, seeds: Range<u64>) {
     };
     let mut views = 0;
     for seed in seeds {
-        views += VIEWS;
+        views += VIEWS + RECURSIONS;
         world.trial(seed).await;
     }
     let World { refused, wrong, .. } = world;
@@ -82,8 +84,11 @@ impl World {
         for sql in tables.definitions() {
             self.both(&sql).await;
         }
-        let mut queries = Queries::new(&mut random, &tables);
-        let queries: Vec<String> = (0..VIEWS).map(|_| queries.query()).collect();
+        let mut generator = Queries::new(&mut random, &tables);
+        let mut queries: Vec<String> = (0..VIEWS).map(|_| generator.query()).collect();
+        let mut others = StdRng::seed_from_u64(!seed);
+        let mut generator = Queries::new(&mut others, &tables);
+        queries.extend((0..RECURSIONS).map(|_| generator.recursive()));
         let mut views = vec![];
         for change in 0..CHANGES {
             let early = queries.iter().enumerate();

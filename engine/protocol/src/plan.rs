@@ -167,6 +167,28 @@ pub enum Plan {
         /// The columns that come out.
         schema: SchemaRef,
     },
+    /// WITH RECURSIVE: the base's rows, what the term makes of them, what the term makes of that, and
+    /// so on until nothing comes out. An iteration reads the rows of the last one only.
+    Recursion {
+        /// The rows of the first iteration; its columns are those that come out.
+        base: Arc<Plan>,
+        /// The rows of an iteration, with the base's types: a plan over [`Plan::Given`] and
+        /// constants only.
+        term: Arc<Plan>,
+        /// What the term reads beside the last iteration's rows, from [`Plan::Given`] 1 on.
+        given: Vec<Arc<Plan>>,
+        /// UNION: a row that was there before isn't there again.
+        distinct: bool,
+        /// The columns that come out.
+        schema: SchemaRef,
+    },
+    /// What a recursion's term reads: at 0 the rows of the last iteration, then what is given.
+    Given {
+        /// Which.
+        place: usize,
+        /// Its columns.
+        schema: SchemaRef,
+    },
 }
 
 /// A pair of columns of the two sides of a join that must be equal; their types are the same.
@@ -232,7 +254,9 @@ impl Plan {
             | Self::Aggregate { schema, .. }
             | Self::Unnest { schema, .. }
             | Self::Partition { schema, .. }
-            | Self::UnionAll { schema, .. } => Arc::clone(schema),
+            | Self::UnionAll { schema, .. }
+            | Self::Recursion { schema, .. }
+            | Self::Given { schema, .. } => Arc::clone(schema),
             Self::Filter { input, .. } | Self::Distinct { input } => input.schema(),
             Self::Semijoin { left, .. } => left.schema(),
             Self::Reference(_) => Arc::new(Schema::empty()),
@@ -242,7 +266,10 @@ impl Plan {
     /// The plans this one reads, in order.
     pub fn inputs(&self) -> Vec<&Arc<Plan>> {
         match self {
-            Self::Reference(_) | Self::Relation { .. } | Self::Values { .. } => vec![],
+            Self::Reference(_)
+            | Self::Relation { .. }
+            | Self::Values { .. }
+            | Self::Given { .. } => vec![],
             Self::Filter { input, .. }
             | Self::Project { input, .. }
             | Self::Aggregate { input, .. }
@@ -253,6 +280,9 @@ impl Plan {
                 vec![left, right]
             }
             Self::UnionAll { inputs, .. } => inputs.iter().collect(),
+            Self::Recursion { base, term, given, .. } => {
+                [base, term].into_iter().chain(given).collect()
+            }
         }
     }
 
@@ -274,7 +304,10 @@ impl Plan {
     pub fn map_inputs(&self, map: &mut dyn FnMut(&Arc<Plan>) -> Arc<Plan>) -> Self {
         let mut plan = self.clone();
         match &mut plan {
-            Self::Reference(_) | Self::Relation { .. } | Self::Values { .. } => {}
+            Self::Reference(_)
+            | Self::Relation { .. }
+            | Self::Values { .. }
+            | Self::Given { .. } => {}
             Self::Filter { input, .. }
             | Self::Project { input, .. }
             | Self::Aggregate { input, .. }
@@ -287,6 +320,11 @@ impl Plan {
             }
             Self::UnionAll { inputs, .. } => {
                 inputs.iter_mut().for_each(|input| *input = map(input));
+            }
+            Self::Recursion { base, term, given, .. } => {
+                *base = map(base);
+                *term = map(term);
+                given.iter_mut().for_each(|input| *input = map(input));
             }
         }
         plan
@@ -306,7 +344,9 @@ impl Plan {
             | Self::Aggregate { schema, .. }
             | Self::Unnest { schema, .. }
             | Self::Partition { schema, .. }
-            | Self::UnionAll { schema, .. } => *schema = unnamed(schema),
+            | Self::UnionAll { schema, .. }
+            | Self::Recursion { schema, .. }
+            | Self::Given { schema, .. } => *schema = unnamed(schema),
         }
         self
     }

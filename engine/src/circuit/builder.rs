@@ -11,6 +11,7 @@ use super::explain::Notes;
 use super::identity::Identity;
 use super::output::RelationOutput;
 use super::partition::Partitioning;
+use super::recursion::Recursion;
 use super::relation::Relation;
 use super::semijoin::Semijoin;
 use super::source::{Books, KeyedStream, RowStream};
@@ -32,6 +33,8 @@ pub(crate) struct Builder<'a> {
     pub(super) functions: &'a Functions,
     /// Tables and views.
     relations: HashMap<RelationId, Relation>,
+    /// What [`Plan::Given`] stands for, in the circuit of a recursion's term.
+    pub(super) given: Vec<Relation>,
     /// What plans come to.
     built: HashMap<Fingerprint, Relation>,
     /// Streams that several readers may share, by persistent id.
@@ -50,6 +53,7 @@ impl<'a> Builder<'a> {
             fingerprints: Fingerprints::default(),
             functions,
             relations: HashMap::new(),
+            given: vec![],
             built: HashMap::new(),
             rows: HashMap::new(),
             keyed: HashMap::new(),
@@ -133,6 +137,21 @@ impl<'a> Builder<'a> {
                 }
                 None => Err(EngineError::InvalidPlan(format!("relation {id} is not there"))),
             },
+            Plan::Given { place, .. } => match self.given.get(*place) {
+                Some(relation) => {
+                    self.notes.note(match place {
+                        0 => "the rows of the last iteration".to_owned(),
+                        place => format!("what is given at {place}"),
+                    });
+                    Ok(relation.clone())
+                }
+                None => Err(EngineError::InvalidPlan(format!("nothing is given at {place}"))),
+            },
+            Plan::Recursion { base, term, given, distinct, .. } => {
+                let inputs = std::iter::once(base).chain(given);
+                let inputs = inputs.map(|input| self.relation(input)).collect::<Result<_, _>>()?;
+                self.recursion(&Recursion { fingerprint, inputs, term, distinct: *distinct })
+            }
             Plan::Values { schema, rows } => {
                 let codec = Arc::new(Codec::new(Arc::clone(schema))?);
                 self.values(fingerprint, codec, rows)

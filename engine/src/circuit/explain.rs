@@ -103,6 +103,8 @@ impl Notes {
             },
             Plan::Distinct { .. } => "Distinct",
             Plan::UnionAll { .. } => "Union",
+            Plan::Recursion { .. } => "Recursion",
+            Plan::Given { .. } => "Given",
         };
         self.open.push(Note { title, details: vec![], inputs: vec![] });
     }
@@ -113,6 +115,13 @@ impl Notes {
         match self.open.last_mut() {
             Some(parent) => parent.inputs.push(note),
             None => self.done.push(note),
+        }
+    }
+
+    /// Takes the notes of a circuit inside a node, which read as one of its inputs.
+    pub(super) fn graft(&mut self, notes: Self) {
+        if let Some(note) = self.open.last_mut() {
+            note.inputs.extend(notes.done);
         }
     }
 

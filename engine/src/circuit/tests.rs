@@ -6,6 +6,7 @@ mod errors;
 mod model;
 mod partitions;
 mod plans;
+mod recursions;
 mod reference;
 mod restore;
 mod tables;

@@ -1,6 +1,7 @@
 //! What PostgreSQL's lexer does and the parser library's doesn't, on the tokens of one statement.
 
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use super::Source;
@@ -33,12 +34,23 @@ pub(super) fn tokens(source: &Source, raw: &[TokenWithSpan]) -> Result<Vec<Token
             }
             _ => {
                 refuse(source, token)?;
-                tokens.push(token.clone());
+                tokens.push(without_foreign_meaning(token.clone()));
             }
         }
         gap = Gap::None;
     }
     Ok(with_tables(tokens))
+}
+
+/// The token; a name if only other products know it as a word of the language. `SELECT top` asks for
+/// a column.
+fn without_foreign_meaning(mut token: TokenWithSpan) -> TokenWithSpan {
+    if let Token::Word(word) = &mut token.token
+        && word.keyword == Keyword::TOP
+    {
+        word.keyword = Keyword::NoKeyword;
+    }
+    token
 }
 
 /// What is between two tokens.

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Join, JoinOperator, Query, SelectItem, SetExpr, TableFactor, TableWithJoins, Visit,
+    Cte, Expr, Join, JoinOperator, Query, SelectItem, SetExpr, TableFactor, TableWithJoins, Visit,
     Visitor,
 };
 
@@ -35,6 +35,28 @@ fn is_reference(table: &TableFactor, name: &str) -> bool {
         [part] => part.as_ident().is_some_and(|ident| names::fold(ident) == name),
         _ => false,
     }
+}
+
+/// Puts queries, each of which may name any other, after those that they name.
+pub(super) fn order(queries: &mut Vec<Cte>) -> Result<(), Error> {
+    let names: Vec<String> = queries.iter().map(|cte| names::fold(&cte.alias.name)).collect();
+    if (0..names.len()).any(|place| names[..place].contains(&names[place])) {
+        // Said elsewhere.
+        return Ok(());
+    }
+    let mut waiting: Vec<(usize, Cte)> = std::mem::take(queries).into_iter().enumerate().collect();
+    while !waiting.is_empty() {
+        let is_ready = |(own, cte): &(usize, Cte)| {
+            let mut others = waiting.iter().filter(|(other, _)| other != own);
+            others.all(|(other, _)| references(&cte.query, &names[*other]) == 0)
+        };
+        let Some(next) = waiting.iter().position(is_ready) else {
+            let message = "mutual recursion between WITH items is not implemented";
+            return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        };
+        queries.push(waiting.remove(next).1);
+    }
+    Ok(())
 }
 
 fn refused(message: String) -> Error {

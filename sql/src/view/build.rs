@@ -136,6 +136,17 @@ pub(super) fn columns(
     })
 }
 
+/// The first columns of a plan in the types and with the names of others.
+pub(super) fn like(input: &Plan, others: &Schema, width: usize) -> Vec<Column> {
+    let own = input.schema();
+    let columns = own.fields().iter().zip(others.fields()).enumerate().take(width);
+    let columns = columns.map(|(place, (from, to))| {
+        let column = cast(Expression::Column(place), from.data_type(), to.data_type());
+        Column::new(to.name(), column, to.data_type().clone())
+    });
+    columns.collect()
+}
+
 /// Some columns of a plan.
 pub(super) fn pick(input: Arc<Plan>, places: &[usize]) -> Arc<Plan> {
     let schema = input.schema();

@@ -73,6 +73,10 @@ fn operator(plan: &Plan) -> String {
         Plan::Partition { keys, computation, .. } => partition(keys, computation),
         Plan::Distinct { .. } => "Distinct".to_owned(),
         Plan::UnionAll { .. } => "UnionAll".to_owned(),
+        Plan::Recursion { distinct: true, .. } => "Recursion UNION".to_owned(),
+        Plan::Recursion { distinct: false, .. } => "Recursion UNION ALL".to_owned(),
+        Plan::Given { place: 0, .. } => "Last iteration".to_owned(),
+        Plan::Given { place, .. } => format!("Given {place}"),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::common::DFSchema;
+use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, TableScan};
 use stillframe_protocol::{Expression, Plan};
@@ -16,6 +17,9 @@ impl Compiler<'_> {
     pub(super) fn table_scan(&self, scan: &TableScan) -> Result<Rows, Error> {
         let provider = source_as_provider(&scan.source).map_err(classify)?;
         let provider = provider.as_ref() as &dyn std::any::Any;
+        if let Some(itself) = provider.downcast_ref::<CteWorkTable>() {
+            return self.last_iteration(itself.name(), scan);
+        }
         let Some(table) = provider.downcast_ref::<StoredTable>() else {
             return Err(refused(format!("the relation {}", scan.table_name)));
         };

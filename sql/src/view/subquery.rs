@@ -169,7 +169,7 @@ impl Compiler<'_> {
         });
         let around = Around { columns, domain };
         let subquery = optimize::optimize_subquery(&self.context.state, &apply.subquery)?;
-        let answer = Compiler { context: self.context, around: &around }.rows(&subquery)?;
+        let answer = Compiler { around: &around, ..*self }.rows(&subquery)?;
         if !answer.depends {
             keys.clear();
         }

@@ -60,6 +60,16 @@ async fn compiles_what_can_be_maintained() {
         ("select distinct on (a) a, b from t", "Limit by [#0] 1 from 0"),
         ("select b, string_agg(b, ',' order by a) from t group by b", "string_agg(#0, ',')"),
         ("select a, b, count(*) from t group by rollup (a, b)", "UnionAll"),
+        (
+            "with recursive r(n) as (select a from t union select u.x + 1 from r, u where u.x = n)
+            select n from r",
+            "Recursion UNION",
+        ),
+        (
+            "with recursive r(n) as (select a from t union all select n + 1 from r where n < 9)
+            select n from r",
+            "Last iteration",
+        ),
     ] {
         let plan = plan(query).await;
         assert!(plan.contains(operator), "{query} should have {operator}:\n{plan}");

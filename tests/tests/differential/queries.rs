@@ -1,7 +1,7 @@
-//! Random queries: joins of every kind, subqueries everywhere, set operations, groups.
+//! Random queries: joins of every kind, subqueries everywhere, set operations, groups, recursion.
 //!
 //! They never fail and never depend on an order: no division, no LIMIT, no subquery of many rows
-//! where one is wanted.
+//! where one is wanted, no recursion without an end.
 
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -33,6 +33,85 @@ impl<'a> Queries<'a> {
         let width = self.below(2) + 2;
         let kinds: Vec<_> = (0..width).map(|_| self.kind()).collect();
         self.select(&kinds, &[], 2)
+    }
+
+    /// A query of two or three columns over the walks in a random graph, whose edges are the tables'
+    /// rows.
+    pub fn recursive(&mut self) -> String {
+        let width = self.below(2) + 2;
+        let kinds: Vec<_> = (0..width).map(|_| self.kind()).collect();
+        let kinds = &kinds;
+        let base = self.edge();
+        let edge = self.edge();
+        let is_distinct = self.chance(0.6);
+        let mut conditions = vec!["e.x0 = r.x1".to_owned()];
+        let own = |names: &[&str]| -> Vec<Column> {
+            let column = |name: &&str| Column { name: (*name).to_owned(), kind: Kind::Integer };
+            names.iter().map(column).collect()
+        };
+        if self.chance(0.4) {
+            conditions.push(self.simple(&own(&["r.x0", "r.x1", "e.x1"])));
+        }
+        if self.chance(0.25) {
+            let not = if self.chance(0.5) { "not " } else { "" };
+            let met = self.edge();
+            let ends = if self.chance(0.5) { "m.x0 = e.x1" } else { "m.x0 = r.x0 and m.x1 = e.x1" };
+            conditions.push(format!("{not}exists (select 1 from ({met}) m where {ends})"));
+        }
+        // With UNION ALL, walks must be bounded.
+        let is_counted = !is_distinct || self.chance(0.3);
+        let (first, next) = match is_counted {
+            true => {
+                conditions.push(format!("r.n < {}", self.below(3) + 1));
+                ("0", "r.n + 1")
+            }
+            false => ("0", "r.n"),
+        };
+        let operator = if is_distinct { "union" } else { "union all" };
+        let start = if self.chance(0.3) { "e.x1, e.x1" } else { "e.x0, e.x1" };
+        let join = if self.chance(0.2) { "left join" } else { "join" };
+        let step = match join {
+            "left join" => format!(
+                "select r.x0, e.x1, {next} from r left join ({edge}) e on {} where r.x1 is not null and r.n < 4",
+                conditions.join(" and ")
+            ),
+            _ => format!(
+                "select r.x0, e.x1, {next} from r join ({edge}) e on {}",
+                conditions.join(" and ")
+            ),
+        };
+        let with = format!(
+            "with recursive r (x0, x1, n) as (select {start}, {first} from ({base}) e {operator} {step})"
+        );
+        let columns = own(&["r.x0", "r.x1", "r.n"]);
+        let mut filter = String::new();
+        if self.chance(0.3) {
+            filter = format!(" where {}", self.simple(&columns));
+        }
+        if self.chance(0.5) {
+            return format!("{with} {}", self.grouped(kinds, "r", &filter, &columns));
+        }
+        let items: Vec<_> = kinds
+            .iter()
+            .enumerate()
+            .map(|(place, kind)| format!("{} as x{place}", self.of_kind(*kind, &columns)))
+            .collect();
+        format!("{with} select {} from r{filter}", items.join(", "))
+    }
+
+    /// A query of two integers, `x0` and `x1`, of one table.
+    fn edge(&mut self) -> String {
+        let table = self.tables.all.choose(self.random).expect("there are tables");
+        let columns = table.columns.iter().skip(1);
+        let integers = columns.filter(|(_, kind)| *kind == Kind::Integer).map(|(name, _)| name);
+        let integers: Vec<_> = integers.cloned().collect();
+        let end = |random: &mut StdRng| match integers.choose(random) {
+            Some(column) => column.clone(),
+            None => "id % 5".to_owned(),
+        };
+        let (from, to) = (end(self.random), end(self.random));
+        let to = if from == to { format!("({to} + id) % 5") } else { to };
+        format!("select {from} as x0, {to} as x1 from {}", table.name)
     }
 
     fn below(&mut self, limit: usize) -> usize {

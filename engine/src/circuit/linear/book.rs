@@ -44,6 +44,11 @@ impl ErrorBook {
         self.changed = true;
     }
 
+    /// How many rows raise each error.
+    pub(crate) fn counts(&self) -> &BTreeMap<RowError, ZWeight> {
+        &self.counts
+    }
+
     pub(crate) fn publish(&mut self) {
         if mem::take(&mut self.changed) {
             self.published.set(Arc::clone(&self.counts));

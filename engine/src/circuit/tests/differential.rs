@@ -11,11 +11,11 @@ use stillframe_protocol::{
 
 use super::cluster::Cluster;
 use super::model::{CUSTOMERS, ORDERS, RATES, Random, Tables, customers, orders, rates, tables};
-use super::partitions;
 use super::plans::{
     Rows, and, bigint, binary, call, cast, column, integer, keys, list, scan, text, union, values,
 };
 use super::reference::{Views, answer, encoded};
+use super::{partitions, recursions};
 
 use AggregateFunction::{Avg, Count, Max, Min, Sum};
 use BinaryOperator::{Equal, Greater, Less, Multiply, NotEqual};
@@ -234,6 +234,7 @@ pub(super) fn views() -> Vec<(&'static str, Rows)> {
     ];
     let mut all = views;
     all.extend(partitions::views());
+    all.extend(recursions::views());
     let id = |name: &str, views: &[(&str, Rows)]| {
         let place = views.iter().position(|view| view.0 == name).expect("the view exists");
         (RelationId(100 + place as u32), views[place].1.0.schema())

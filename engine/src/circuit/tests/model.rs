@@ -143,6 +143,14 @@ impl Tables {
         }
     }
 
+    /// Deletes a row of a customer.
+    pub(super) fn delete_customer(&mut self, number: i32) {
+        let is_it = |row: &Record| row[0] == ScalarValue::Int32(Some(number));
+        let place = self.customers.iter().position(is_it).expect("the customer is there");
+        let row = self.customers.swap_remove(place);
+        self.changes.push((CUSTOMERS, row, -1));
+    }
+
     pub(super) fn delete_order(&mut self, id: i64) {
         let row = self.orders.remove(&id).expect("the order is there");
         self.changes.push((ORDERS, row, -1));

@@ -169,6 +169,27 @@ impl Rows {
         }))
     }
 
+    /// A recursion from these rows. The term gets the last iteration's rows and what is given.
+    pub(super) fn recursion(
+        &self,
+        distinct: bool,
+        given: &[&Self],
+        term: impl Fn(&[Self]) -> Self,
+    ) -> Self {
+        let place = |(place, rows): (usize, &Self)| {
+            Self(Arc::new(Plan::Given { place, schema: schema(&rows.types()) }))
+        };
+        let inputs: Vec<Self> =
+            [self].into_iter().chain(given.iter().copied()).enumerate().map(place).collect();
+        Self(Arc::new(Plan::Recursion {
+            base: Arc::clone(&self.0),
+            term: term(&inputs).0,
+            given: given.iter().map(|rows| Arc::clone(&rows.0)).collect(),
+            distinct,
+            schema: schema(&self.types()),
+        }))
+    }
+
     pub(super) fn distinct(&self) -> Self {
         Self(Arc::new(Plan::Distinct { input: Arc::clone(&self.0) }))
     }

@@ -36,7 +36,7 @@ pub(super) type Views<'a> = BTreeMap<RelationId, &'a Plan>;
 
 pub(super) fn answer(plan: &Plan, tables: &Tables, views: &Views<'_>) -> Answer {
     let mut errors = vec![];
-    let rows = rows(plan, tables, views, &mut errors);
+    let rows = rows(plan, tables, views, &[], &mut errors);
     errors.sort();
     errors.dedup();
     Answer { rows, errors }
@@ -70,12 +70,13 @@ fn rows(
     plan: &Plan,
     tables: &Tables,
     views: &Views<'_>,
+    given: &[Vec<Record>],
     errors: &mut Vec<RowError>,
 ) -> Vec<Record> {
     match plan {
         Plan::Reference(_) => panic!("a part of a plan is missing"),
         Plan::Relation { id, .. } => match views.get(id) {
-            Some(view) => rows(view, tables, views, errors),
+            Some(view) => rows(view, tables, views, given, errors),
             None => tables.rows(*id).into_iter().map(normal).collect(),
         },
         Plan::Values { rows, .. } => {
@@ -83,14 +84,14 @@ fn rows(
         }
         Plan::Filter { input, predicate } => {
             let input_schema = input.schema();
-            let mut input = rows(input, tables, views, errors);
+            let mut input = rows(input, tables, views, given, errors);
             input.retain(|row| is_true(predicate, &input_schema, row, errors));
             input
         }
         Plan::Project { input, expressions, .. } => {
             let input_schema = input.schema();
             let mut projected = vec![];
-            for row in rows(input, tables, views, errors) {
+            for row in rows(input, tables, views, given, errors) {
                 let values: Result<Record, RowError> = expressions
                     .iter()
                     .map(|expression| evaluate(expression, &input_schema, &row))
@@ -103,8 +104,8 @@ fn rows(
             projected
         }
         Plan::Join { left, right, on, residual, schema } => {
-            let left = rows(left, tables, views, errors);
-            let right = rows(right, tables, views, errors);
+            let left = rows(left, tables, views, given, errors);
+            let right = rows(right, tables, views, given, errors);
             let mut joined = vec![];
             for left in &left {
                 for right in &right {
@@ -119,15 +120,15 @@ fn rows(
             joined
         }
         Plan::Semijoin { left, right, on, negated } => {
-            let mut left = rows(left, tables, views, errors);
-            let right = rows(right, tables, views, errors);
+            let mut left = rows(left, tables, views, given, errors);
+            let right = rows(right, tables, views, given, errors);
             left.retain(|left| right.iter().any(|right| meet(left, right, on)) != *negated);
             left
         }
         Plan::Unnest { input, lists, .. } => {
             let input_schema = input.schema();
             let mut unnested = vec![];
-            for row in rows(input, tables, views, errors) {
+            for row in rows(input, tables, views, given, errors) {
                 let lists: Result<Vec<ScalarValue>, RowError> =
                     lists.iter().map(|(list, _)| evaluate(list, &input_schema, &row)).collect();
                 match lists {
@@ -138,22 +139,43 @@ fn rows(
             unnested
         }
         Plan::Aggregate { input, groups, aggregates, schema } => {
-            let input = rows(input, tables, views, errors);
+            let input = rows(input, tables, views, given, errors);
             aggregate(input, groups, aggregates, schema, errors)
         }
         Plan::Partition { input, keys, computation, .. } => {
             let input_schema = input.schema();
-            let input = rows(input, tables, views, errors);
+            let input = rows(input, tables, views, given, errors);
             partition(input, &input_schema, keys, computation, errors)
         }
         Plan::Distinct { input } => {
-            let mut input = rows(input, tables, views, errors);
+            let mut input = rows(input, tables, views, given, errors);
             input.sort_by(compare);
             input.dedup();
             input
         }
+        Plan::Given { place, .. } => given[*place].clone(),
+        Plan::Recursion { base, term, given: also, distinct, .. } => {
+            let mut given: Vec<Vec<Record>> = [base]
+                .into_iter()
+                .chain(also)
+                .map(|input| rows(input, tables, views, given, errors))
+                .collect();
+            let mut all = vec![];
+            loop {
+                if *distinct {
+                    given[0].sort_by(compare);
+                    given[0].dedup();
+                    given[0].retain(|row| !all.contains(row));
+                }
+                if given[0].is_empty() {
+                    return all;
+                }
+                all.extend(given[0].iter().cloned());
+                given[0] = rows(term, tables, views, &given, errors);
+            }
+        }
         Plan::UnionAll { inputs, .. } => {
-            inputs.iter().flat_map(|input| rows(input, tables, views, errors)).collect()
+            inputs.iter().flat_map(|input| rows(input, tables, views, given, errors)).collect()
         }
     }
 }
