@@ -9,6 +9,7 @@ use stillframe_protocol::{
     CatalogSnapshot, CatalogVersion, Coordinator, Host, HostError, HostId, Plan, Program, Shard,
 };
 
+use crate::advisory::Locks;
 use crate::frame::LeaseKeeper;
 use crate::sequences::Sequences;
 use crate::signal::Channels;
@@ -40,6 +41,7 @@ pub struct Database {
     pub(crate) leases: LeaseKeeper,
     pub(crate) sequences: Sequences,
     pub(crate) channels: Channels,
+    pub(crate) advisory: Locks,
     pub(crate) oids: Oids,
     catalogs: Mutex<BTreeMap<CatalogVersion, Arc<Catalog>>>,
     explainer: OnceLock<Explainer>,
@@ -90,6 +92,7 @@ impl Database {
             leases,
             sequences: Sequences::default(),
             channels: Channels::default(),
+            advisory: Locks::default(),
             oids: Oids::default(),
             catalogs: Mutex::default(),
             explainer: OnceLock::new(),

@@ -20,6 +20,8 @@ struct Known {
     outbox: Outbox,
     inbox: Arc<Inbox>,
     assignments: Vec<Assignment>,
+    /// Whether a function of the query under way waits for a lock.
+    is_blocked: bool,
 }
 
 /// What `set_config` was asked to set.
@@ -54,6 +56,20 @@ pub(crate) struct Cursor {
 impl Facts {
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What stands for the session where it holds something.
+    pub(crate) fn holder(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    pub(crate) fn set_is_blocked(&self) {
+        self.lock().is_blocked = true;
+    }
+
+    /// Whether a function waits for a lock, once.
+    pub(crate) fn take_is_blocked(&self) -> bool {
+        std::mem::take(&mut self.lock().is_blocked)
     }
 
     /// The number of the session's process; 0 where there is no client.

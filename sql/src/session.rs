@@ -1,5 +1,6 @@
 //! One client's session: settings, the state of its transaction, and the dispatch of statements.
 
+mod advisory;
 mod answer;
 mod cursor;
 mod defining;
@@ -151,6 +152,7 @@ impl Session {
         self.transaction.fail(&mut self.settings);
         self.settings.facts().forget_assignments();
         if self.transaction.is_idle() {
+            self.end_advisory();
             self.drop_signals();
             self.cursors.end();
             self.show_cursors();
@@ -297,6 +299,7 @@ impl Session {
             let message = "cached plan must not change result type";
             return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
+        let takes_locks = advisory::is_named(&planned.text);
         let plan = if parameters.is_empty() {
             planned.plan
         } else {
@@ -304,7 +307,10 @@ impl Session {
             let values = arguments.scalars(&self.settings.text_format())?;
             planned.plan.with_param_values(values).map_err(classify)?
         };
-        let batches = context.run(&plan).await?;
+        let batches = match takes_locks {
+            true => self.run_with_locks(&context, &plan).await?,
+            false => context.run(&plan).await?,
+        };
         let step = context.frame.step();
         self.settings.put("stillframe.step", step.to_string());
         Ok(Response::Rows(Rows {
@@ -482,6 +488,7 @@ impl Session {
             self.cursors.clear();
             self.show_cursors();
             self.signal(&Signal::Unlisten(None))?;
+            self.database.advisory.give_all_back(self.settings.facts().holder(), None);
         }
         if matches!(what, Discard::All | Discard::Sequences) {
             self.settings.sequences().forget();

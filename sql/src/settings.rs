@@ -1,9 +1,10 @@
 //! The settings of a session: each declared once, with its default and what it may be set to.
 
 mod value;
+mod without_effect;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use crate::facts::Facts;
@@ -12,6 +13,7 @@ use crate::{DateOrder, Error, SqlState, TextFormat, TimeZone, names};
 use value::Kind;
 
 /// A setting.
+#[derive(Clone, Copy)]
 struct Setting {
     name: &'static str,
     default: &'static str,
@@ -42,8 +44,18 @@ const fn reported(
 /// The version of PostgreSQL that we speak like.
 pub const SERVER_VERSION: &str = concat!("15.0 (Stillframe ", env!("CARGO_PKG_VERSION"), ")");
 
-/// All settings, by name without regard to case.
-const SETTINGS: &[Setting] = &[
+/// All settings by name, without regard to case.
+static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
+    let others = without_effect::ALL.iter();
+    let others =
+        others.map(|(name, default, kind, description)| setting(name, default, *kind, description));
+    let mut all: Vec<_> = EFFECTIVE.iter().copied().chain(others).collect();
+    all.sort_by_key(|setting| setting.name.to_ascii_lowercase());
+    all
+});
+
+/// The settings that are heeded.
+const EFFECTIVE: &[Setting] = &[
     reported(
         "application_name",
         "",

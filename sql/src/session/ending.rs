@@ -128,6 +128,9 @@ impl Session {
         block.end(&mut self.settings, false);
         let held = self.cursors.end();
         self.show_cursors();
+        if !commit {
+            self.end_advisory();
+        }
         let signals = if commit { self.check_signals() } else { Ok(()) };
         if !commit || signals.is_err() {
             self.drop_signals();
@@ -142,6 +145,7 @@ impl Session {
             self.cursors.hold(held);
             self.show_cursors();
             self.send_signals();
+            self.end_advisory();
         }
         if chain {
             self.transaction = Transaction::Open(block.again(&mut self.settings));

@@ -63,5 +63,6 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.database.channels.forget(&self.settings.facts().inbox());
+        self.database.advisory.give_all_back(self.settings.facts().holder(), None);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! They belong to one statement: a maintained view can't use them.
 
+mod advisory;
 mod composite;
 mod definitions;
 pub(super) mod expression;
@@ -85,6 +86,11 @@ fn text(value: &ScalarValue) -> Option<&str> {
     value.try_as_str().flatten()
 }
 
+/// The functions that change something: they are computed for each row.
+fn all_that_change(scope: &Arc<Scope>) -> impl Iterator<Item = ScalarUDF> {
+    sequences::all(scope).chain(sessions::all(scope)).chain(advisory::all(scope))
+}
+
 /// Adds the functions to one statement's state.
 pub(crate) fn register(state: &mut SessionState, frame: &Arc<Frame>, settings: &Settings) {
     let scope = Arc::new(Scope {
@@ -102,7 +108,7 @@ pub(crate) fn register(state: &mut SessionState, frame: &Arc<Frame>, settings: &
     let listening = sessions::ListeningChannels { facts };
     state.register_udtf("pg_listening_channels", Arc::new(listening));
     state.register_udf(composite::expand_array()).expect("a state in memory takes every function");
-    for function in sequences::all(&scope).chain(sessions::all(&scope)) {
+    for function in all_that_change(&scope) {
         let function = Arc::new(function);
         state.register_udf(function).expect("a state in memory takes every function");
     }

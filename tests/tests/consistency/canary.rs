@@ -88,9 +88,10 @@ async fn a_host_that_answers_from_its_newest_frame_is_caught() {
         TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
     let address = listener.local_addr().expect("a bound port");
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(stillframe::serve(listener, database, async {
-        let _ = stopped.await;
-    }));
+    let serving =
+        tokio::spawn(stillframe::serve(listener, database, stillframe::Access::trust(), async {
+            let _ = stopped.await;
+        }));
 
     let hours = Hours {
         time_min: Duration::from_secs(0),
