@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -29,7 +29,6 @@ fn variable(name: &str) -> Option<u64> {
 #[test]
 fn changed_bytes_break_nothing() {
     let seconds = variable("STILLFRAME_FUZZ_SECONDS").unwrap_or(60);
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     let seed = variable("STILLFRAME_FUZZ_SEED").unwrap_or(5);
     let server = Server::start(2, 1);
     let mut wire = server.wire();
