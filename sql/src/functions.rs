@@ -7,6 +7,7 @@
 mod aggregate;
 mod arithmetic;
 mod array;
+mod bits;
 mod bytea;
 mod cast;
 mod choice;
@@ -25,7 +26,9 @@ mod math;
 mod nullif;
 mod numeric;
 mod pattern;
+mod picture;
 mod planner;
+mod regex;
 mod resolve;
 mod row;
 mod scalar;
@@ -56,7 +59,7 @@ pub(crate) use aggregate::ONLY_ROW_OF;
 pub(crate) use correlation::is_single;
 pub(crate) use set_operation::is_of_all_rows;
 pub(crate) use syntax::clock::unname;
-pub(crate) use syntax::{rewrite, set_returning};
+pub(crate) use syntax::{is_spelling, rewrite, set_returning};
 
 use crate::Type;
 use crate::query::Purpose;
@@ -83,10 +86,13 @@ fn scalars() -> Vec<Arc<ScalarUDF>> {
         &concat::CONCAT,
         &pattern::LIKE,
         &pattern::ILIKE,
+        &bits::SHIFT_LEFT,
+        &bits::SHIFT_RIGHT,
     ];
     let definitions = operators
         .into_iter()
-        .chain(math::DEFINITIONS)
+        .chain(math::definitions())
+        .chain(bits::DEFINITIONS)
         .chain(scales::DEFINITIONS)
         .chain(scales::extremes())
         .chain(datetime::DEFINITIONS)
@@ -109,7 +115,9 @@ fn typed_definitions() -> impl Iterator<Item = &'static Typed> {
         .chain(clock::definitions())
         .chain(bytea::definitions())
         .chain(series::DEFINITIONS)
-        .chain([&string::PADDED])
+        .chain(picture::DEFINITIONS)
+        .chain(regex::definitions())
+        .chain(string::typed_definitions())
 }
 
 /// Our aggregate functions.

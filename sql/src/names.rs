@@ -31,7 +31,17 @@ pub(crate) fn quote(name: &str) -> String {
     if is_plain && !is_reserved(name) {
         return name.to_owned();
     }
+    quoted(name)
+}
+
+fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The same as PostgreSQL's `quote_ident`, which quotes words that only a function or a type can't be,
+/// too.
+pub(crate) fn quote_ident(name: &str) -> String {
+    if crate::system::is_special_word(name) { quoted(name) } else { quote(name) }
 }
 
 /// Words that can't stand bare as the name of a column or table in PostgreSQL.

@@ -10,6 +10,7 @@ mod merge;
 mod recursion;
 mod sequences;
 mod source;
+mod spellings;
 mod table_as;
 mod utility;
 mod words;
@@ -24,6 +25,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 pub(crate) use merge::{DEFAULTS, NOTHING};
 pub(crate) use sequences::Overriding;
 pub(crate) use source::Source;
+pub(crate) use spellings::VARIADIC;
 pub(crate) use utility::{
     AlterSequence, Direction, Discard, Explain, ExplainSubject, IsolationLevel, Maintenance,
     RoleOptions, RoleStatement, SavepointAction, SequenceChange, Signal, TransactionModes, Utility,
@@ -95,6 +97,7 @@ fn parse_one(source: &Arc<Source>, tokens: &[TokenWithSpan]) -> Result<Statement
     sequences::order_options(&mut tokens);
     table_as::give_types(&mut tokens);
     merge::rewrite_actions(&mut tokens);
+    spellings::rewrite(&mut tokens);
     let overriding = sequences::take_overriding(&mut tokens);
     let tree = parse_tree(source, tokens)?;
     Ok(Statement { tree, source: Arc::clone(source), notices, overriding })

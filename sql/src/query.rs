@@ -223,6 +223,7 @@ impl QueryContext {
             || self.state.window_functions().contains_key(name)
             || self.state.higher_order_functions().contains_key(name)
             || SYNTAX.contains(&name)
+            || functions::is_spelling(name)
             || functions::set_returning::columns(name).is_some()
     }
 

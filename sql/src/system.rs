@@ -20,6 +20,7 @@ use datafusion::catalog::TableProvider;
 use crate::query::QueryContext;
 
 pub(crate) use functions::register;
+pub(crate) use keywords::is_special_word;
 pub(crate) use pg_catalog::read_by;
 
 /// The schemas whose relations nobody creates.

@@ -27,6 +27,7 @@ pub(crate) use calendar::{
     POSITIVE_INFINITY_US, check_date, check_timestamp, civil, days_from_civil, days_in_month,
 };
 pub(crate) use decode::{bytea, text_as};
+pub(crate) use interval::{Limit, write_interval};
 pub(crate) use numeric::{
     MAX_PRECISION, decimal_digits, numeric, out_of_digits, out_of_precision, rescale,
 };

@@ -3,6 +3,7 @@
 
 mod access;
 mod build;
+mod ordered;
 mod quantified;
 mod search;
 mod text;
@@ -31,6 +32,7 @@ pub(super) fn definitions() -> impl Iterator<Item = &'static Typed> {
         .chain(&ORDERED)
         .chain(access::DEFINITIONS)
         .chain(build::DEFINITIONS)
+        .chain(ordered::DEFINITIONS)
         .chain(search::DEFINITIONS)
         .chain(text::DEFINITIONS)
         .chain(quantified::DEFINITIONS)

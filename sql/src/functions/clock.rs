@@ -3,7 +3,9 @@
 mod age;
 mod format;
 mod made;
+mod overlap;
 mod pattern;
+mod precision;
 mod read;
 
 use std::sync::Arc;
@@ -25,6 +27,8 @@ pub(super) fn definitions() -> impl Iterator<Item = &'static Typed> {
         .iter()
         .chain(made::DEFINITIONS)
         .chain(format::DEFINITIONS)
+        .chain(overlap::DEFINITIONS)
+        .chain(precision::DEFINITIONS)
         .chain(read::DEFINITIONS)
 }
 

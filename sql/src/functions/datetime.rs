@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Builder, Float64Builder};
 use arrow::datatypes::{
-    DataType, Date32Type, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType,
-    TimestampMicrosecondType,
+    DataType, Date32Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result};
@@ -48,6 +48,8 @@ fn part(name: &'static str, types: &[DataType]) -> Result<Resolved, Error> {
         return Err(none());
     }
     let value = match value {
+        // As PostgreSQL defines it.
+        DataType::Date32 if name == "date_part" => Type::Timestamp.arrow(),
         DataType::Date32 | DataType::Time64(_) | DataType::Interval(IntervalUnit::MonthDayNano) => {
             value.clone()
         }
@@ -81,15 +83,17 @@ fn truncated(types: &[DataType]) -> Result<Resolved, Error> {
 fn zoned(types: &[DataType]) -> Result<Resolved, Error> {
     let none = || no_function("timezone", types);
     let [zone, value] = types else { return Err(none()) };
-    if !is_text(zone) {
-        return Err(none());
-    }
+    let zone = match zone {
+        DataType::Interval(_) => zone.clone(),
+        zone if is_text(zone) => DataType::Utf8,
+        _ => return Err(none()),
+    };
     let (argument, returns) = match value {
         DataType::Timestamp(_, None) => (Type::Timestamp, Type::Timestamptz),
         DataType::Timestamp(_, Some(_)) | DataType::Date32 => (Type::Timestamptz, Type::Timestamp),
         _ => return Err(none()),
     };
-    Ok(Resolved::new(vec![DataType::Utf8, argument.arrow()], returns))
+    Ok(Resolved::new(vec![zone, argument.arrow()], returns))
 }
 
 /// Remembers what the last text meant: a column of them is nearly always one constant.
@@ -137,6 +141,18 @@ fn find_posix_zone(name: &str) -> std::result::Result<TimeZone, ArrowError> {
     find_zone(&turned)
 }
 
+/// The zone that is so far east of Greenwich.
+fn zone_of(span: IntervalMonthDayNano) -> std::result::Result<TimeZone, ArrowError> {
+    if span.months != 0 || span.days != 0 {
+        let mut shown = vec![];
+        crate::text::write_interval(span, &mut shown);
+        let shown = String::from_utf8_lossy(&shown);
+        let message = format!("interval time zone \"{shown}\" must not include months or days");
+        return Err(raise(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(TimeZone::Fixed((span.nanoseconds / 1_000_000_000) as i32))
+}
+
 /// The zone that the last argument names; it is a constant.
 fn session_zone(arrays: &[ArrayRef]) -> Result<TimeZone> {
     match arrays.get(2) {
@@ -174,10 +190,13 @@ fn extract(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         other => return Err(DataFusionError::Internal(format!("a field of {other}"))),
     };
     let mut last = Last::new();
+    let is_double = arguments.return_type() == &DataType::Float64;
     let mut micros = Vec::with_capacity(values.len());
+    let mut doubles = Float64Builder::new();
     for place in 0..values.len() {
         if fields.is_null(place) || values.is_null(place) {
             micros.push(None);
+            doubles.append_null();
             continue;
         }
         let field = last.get(fields.value(place), |name| {
@@ -186,14 +205,22 @@ fn extract(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
                 raise(SqlState::INVALID_PARAMETER_VALUE, message)
             })
         })?;
-        micros.push(source(place).field(field, &shown)?);
-    }
-    let result: ArrayRef = if arguments.return_type() == &DataType::Float64 {
-        let mut builder = Float64Builder::with_capacity(micros.len());
-        for value in micros {
-            builder.append_option(value.map(|value| value as f64 / 1_000_000.0));
+        let source = source(place);
+        if is_double {
+            doubles.append_option(match source.double(field) {
+                Some(double) => Some(double),
+                None => source.field(field, &shown)?.map(|value| value as f64 / 1_000_000.0),
+            });
+            continue;
         }
-        Arc::new(builder.finish())
+        if field == Field::Julian && !source.is_whole_day() {
+            let message = "the Julian day of a time of day is not supported by extract";
+            return Err(raise(SqlState::FEATURE_NOT_SUPPORTED, message).into());
+        }
+        micros.push(source.field(field, &shown)?);
+    }
+    let result: ArrayRef = if is_double {
+        Arc::new(doubles.finish())
     } else {
         let mut builder = Decimal128Builder::with_capacity(micros.len())
             .with_data_type(arguments.return_type().clone());
@@ -216,7 +243,7 @@ fn truncate(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
                 result.push(None);
                 continue;
             };
-            let unit = Field::find(name).ok_or_else(|| {
+            let unit = Field::find(name).filter(|field| field.is_unit()).ok_or_else(|| {
                 let message = format!("unit \"{name}\" not recognized for type interval");
                 raise(SqlState::INVALID_PARAMETER_VALUE, message)
             })?;
@@ -240,7 +267,7 @@ fn truncate(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
             continue;
         }
         let unit = last.get(units.value(place), |name| {
-            Field::find(name).ok_or_else(|| {
+            Field::find(name).filter(|field| field.is_unit()).ok_or_else(|| {
                 let message = format!("unit \"{name}\" not recognized for type {shown}");
                 raise(SqlState::INVALID_PARAMETER_VALUE, message)
             })
@@ -270,7 +297,8 @@ fn truncate(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 
 fn in_zone(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let (arrays, is_scalar) = arrays(arguments)?;
-    let zones = arrays[0].as_string::<i32>();
+    let zones = &arrays[0];
+    let names = zones.as_string_opt::<i32>();
     let values = arrays[1].as_primitive::<TimestampMicrosecondType>();
     let is_moment = matches!(arrays[1].data_type(), DataType::Timestamp(_, Some(_)));
     let mut last = Last::new();
@@ -280,12 +308,15 @@ fn in_zone(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
             result.push(None);
             continue;
         }
-        let zone = last.get(zones.value(place), find_posix_zone)?;
         let us = values.value(place);
         if us == POSITIVE_INFINITY_US || us == NEGATIVE_INFINITY_US {
             result.push(Some(us));
             continue;
         }
+        let zone = match names {
+            Some(names) => last.get(names.value(place), find_posix_zone)?,
+            None => zone_of(zones.as_primitive::<IntervalMonthDayNanoType>().value(place))?,
+        };
         let moved = if is_moment {
             us.checked_add(i64::from(zone.offset_at(us)) * 1_000_000)
         } else {

@@ -6,6 +6,7 @@
 mod access;
 mod change;
 mod contains;
+mod insert;
 mod key;
 mod made;
 mod rows;
@@ -57,6 +58,7 @@ pub(super) fn definitions() -> impl Iterator<Item = &'static Typed> {
     .into_iter()
     .chain(access::DEFINITIONS)
     .chain(change::DEFINITIONS)
+    .chain(insert::DEFINITIONS)
     .chain(made::DEFINITIONS)
     .chain(rows::DEFINITIONS)
 }

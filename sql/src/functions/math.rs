@@ -1,5 +1,8 @@
 //! Functions of numbers whose results or errors DataFusion's differ from PostgreSQL's.
 
+mod angle;
+
+use arrow::array::AsArray;
 use arrow::datatypes::{
     DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
 };
@@ -11,12 +14,19 @@ use stillframe_protocol::numeric::Numeric;
 
 use crate::functions::numeric::{self, CARRIER};
 use crate::functions::resolve::{Purpose, Rank, common, rank};
-use crate::functions::row::{binary, out_of_range, overflow, raise, raise_error, unary, underflow};
+use crate::functions::row::{
+    arrays, binary, out_of_range, overflow, raise, raise_error, shaped, unary, underflow,
+};
 use crate::functions::scalar::{Definition, Resolved, no_function};
 use crate::text::{MAX_PRECISION, out_of_digits, rescale};
 use crate::{Error, SqlState, Type};
 
-pub(super) static DEFINITIONS: &[Definition] = &[
+/// All of them.
+pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
+    DEFINITIONS.iter().chain(angle::DEFINITIONS).chain(angle::PAIRS)
+}
+
+static DEFINITIONS: &[Definition] = &[
     Definition { name: "abs", resolve: |types| same("abs", types), invoke: abs },
     Definition { name: "sign", resolve: sign_types, invoke: sign },
     Definition {
@@ -45,6 +55,7 @@ pub(super) static DEFINITIONS: &[Definition] = &[
         invoke: |a| rounded(a, Round::Zero),
     },
     Definition { name: "div", resolve: div_types, invoke: div },
+    Definition { name: "factorial", resolve: factorial_types, invoke: factorial },
     Definition { name: "power", resolve: |types| analytic("power", types, 2), invoke: power },
     Definition { name: "pow", resolve: |types| analytic("pow", types, 2), invoke: power },
     Definition { name: "sqrt", resolve: |types| analytic("sqrt", types, 1), invoke: sqrt },
@@ -195,11 +206,43 @@ fn div_types(types: &[DataType]) -> Result<Resolved, Error> {
     }
 }
 
+fn factorial_types(types: &[DataType]) -> Result<Resolved, Error> {
+    match types {
+        [operand] if operand.is_null() || rank(operand) <= Some(Rank::BigInt) => {
+            Ok(Resolved::new(vec![DataType::Int64], Type::Numeric(None)))
+        }
+        _ => Err(no_function("factorial", types)),
+    }
+}
+
+fn factorial(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    /// The last number whose factorial a `numeric` can hold.
+    const LAST: i64 = 32_177;
+    let (arrays, is_scalar) = arrays(arguments)?;
+    let numbers = arrays[0].as_primitive::<Int64Type>().iter();
+    let factorials = numbers.map(|number| {
+        let Some(number) = number else { return Ok(None) };
+        let outside = |message: &str| raise(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message);
+        if number < 0 {
+            return Err(outside("factorial of a negative number is undefined"));
+        }
+        if number > LAST {
+            return Err(outside("value overflows numeric format"));
+        }
+        let mut product = Numeric::from(1_i64);
+        for factor in 2..=number {
+            product = product.multiply(&Numeric::from(factor)).map_err(numeric::raised)?;
+        }
+        Ok::<_, ArrowError>(Some(product))
+    });
+    shaped(numeric::collect(factorials)?, is_scalar)
+}
+
 fn unexpected(operand: &ColumnarValue) -> DataFusionError {
     DataFusionError::Internal(format!("a function of numbers of {}", operand.data_type()))
 }
 
-fn abs(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+pub(super) fn abs(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let (operand, output) = (&arguments.args[0], arguments.return_type());
     match operand.data_type() {
         DataType::Int16 => unary::<Int16Type, Int16Type>(operand, output, |value| {
@@ -229,7 +272,7 @@ fn sign(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let (operand, output) = (&arguments.args[0], arguments.return_type());
     match operand.data_type() {
         DataType::Float64 => unary::<Float64Type, Float64Type>(operand, output, |value| {
-            Ok(if value == 0.0 || value.is_nan() { value } else { value.signum() })
+            Ok(if value == 0.0 || value.is_nan() { 0.0 } else { value.signum() })
         }),
         DataType::Decimal128(..) => {
             unary::<Decimal128Type, Decimal128Type>(operand, output, |value| Ok(value.signum()))

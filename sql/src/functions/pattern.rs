@@ -18,12 +18,19 @@ pub(super) static DEFINITIONS: &[Definition] = &[
         name: "like_escape",
         resolve: |types| texts("like_escape", types, Type::Text),
         invoke: |arguments| {
-            rewritten(arguments, |pattern, escape| Ok(like_escape(pattern, escape)))
+            rewritten(arguments, |pattern, escape| {
+                Ok(like_escape(pattern, escape_character(escape)?))
+            })
         },
     },
     Definition {
         name: "similar_to_escape",
-        resolve: |types| texts("similar_to_escape", types, Type::Text),
+        resolve: |types| match types {
+            [text] if text.is_null() || *text == DataType::Utf8 => {
+                Ok(Resolved::new(vec![DataType::Utf8], Type::Text))
+            }
+            _ => texts("similar_to_escape", types, Type::Text),
+        },
         invoke: |arguments| rewritten(arguments, similar_to_escape),
     },
 ];
@@ -54,17 +61,20 @@ fn texts(name: &'static str, types: &[DataType], returns: Type) -> Result<Resolv
 /// Computes a pattern of each pair of a pattern and its escape character.
 fn rewritten(
     arguments: &ScalarFunctionArgs,
-    rewrite: fn(&str, Option<char>) -> Result<String, ArrowError>,
+    rewrite: fn(&str, &str) -> Result<String, ArrowError>,
 ) -> Result<ColumnarValue> {
     let (arrays, is_scalar) = arrays(arguments)?;
-    let (patterns, escapes) = (arrays[0].as_string::<i32>(), arrays[1].as_string::<i32>());
+    let patterns = arrays[0].as_string::<i32>();
+    let escapes = arrays.get(1).map(|escapes| escapes.as_string::<i32>());
     let mut builder = StringBuilder::new();
-    for (pattern, escape) in patterns.iter().zip(escapes) {
-        match (pattern, escape) {
-            (Some(pattern), Some(escape)) => {
-                builder.append_value(rewrite(pattern, escape_character(escape)?)?);
-            }
-            _ => builder.append_null(),
+    for (row, pattern) in patterns.iter().enumerate() {
+        let escape = match escapes {
+            Some(escapes) => escapes.is_valid(row).then(|| escapes.value(row)),
+            None => Some("\\"),
+        };
+        match pattern.zip(escape) {
+            Some((pattern, escape)) => builder.append_value(rewrite(pattern, escape)?),
+            None => builder.append_null(),
         }
     }
     shaped(Arc::new(builder.finish()), is_scalar)
@@ -124,34 +134,39 @@ fn like_escape(pattern: &str, escape: Option<char>) -> String {
 }
 
 /// The regular expression that says what a pattern of SIMILAR TO says.
-fn similar_to_escape(pattern: &str, escape: Option<char>) -> Result<String, ArrowError> {
-    let mut written = String::from("(?s)^(?:");
+pub(super) fn similar_to_escape(pattern: &str, escape: &str) -> Result<String, ArrowError> {
+    let escape = escape_character(escape)?;
+    let mut written = String::from("^(?:");
     let mut characters = pattern.chars();
-    let mut in_class = false;
+    let (mut in_class, mut separators) = (false, 0);
     while let Some(character) = characters.next() {
         if Some(character) == escape {
             match characters.next() {
-                // Letters and digits would be something else behind a backslash.
-                Some(next) if next.is_alphanumeric() => written.push(next),
-                Some('"') => {
-                    let message = "SQL regular expression with separators is not supported";
-                    return Err(raise(SqlState::FEATURE_NOT_SUPPORTED, message));
+                // What stands between two of these is what `substring` returns; what is before it is
+                // as short as possible.
+                Some('"') if !in_class => {
+                    separators += 1;
+                    match separators {
+                        1 => written.push_str("){1,1}?("),
+                        2 => written.push_str("){1,1}(?:"),
+                        _ => {
+                            let message = "SQL regular expression may not contain more than two \
+                                           escape-double-quote separators";
+                            return Err(raise(SqlState::from_code("2200C"), message));
+                        }
+                    }
                 }
                 Some(next) => written.extend(['\\', next]),
-                None => {
-                    let message = "invalid escape sequence";
-                    return Err(raise(SqlState::INVALID_ESCAPE_SEQUENCE, message));
-                }
+                None => {}
             }
             continue;
         }
         match character {
-            ']' if in_class => {
-                in_class = false;
-                written.push(']');
-            }
             '\\' => written.push_str("\\\\"),
-            _ if in_class => written.push(character),
+            other if in_class => {
+                in_class = other != ']';
+                written.push(other);
+            }
             '[' => {
                 in_class = true;
                 written.push('[');
@@ -289,8 +304,14 @@ mod tests {
 
     #[test]
     fn sql_patterns_become_regular_expressions() {
-        assert_eq!(similar_to_escape("(a|x)%", Some('\\')).unwrap(), "(?s)^(?:(?:a|x).*)$");
-        assert_eq!(similar_to_escape(r"a\%.c", Some('\\')).unwrap(), r"(?s)^(?:a\%\.c)$");
-        assert_eq!(similar_to_escape("[a%]_", Some('!')).unwrap(), "(?s)^(?:[a%].)$");
+        for (pattern, escape, expected) in [
+            ("(a|x)%", "\\", "^(?:(?:a|x).*)$"),
+            (r"a\%.c", "\\", r"^(?:a\%\.c)$"),
+            ("[a%]_", "!", "^(?:[a%].)$"),
+            ("a#\"%#\"f", "#", "^(?:a){1,1}?(.*){1,1}(?:f)$"),
+        ] {
+            assert_eq!(similar_to_escape(pattern, escape).unwrap(), expected);
+        }
+        assert!(similar_to_escape("a", "##").is_err());
     }
 }

@@ -19,7 +19,7 @@ use crate::functions::numeric::{is_carried, key_of};
 use crate::functions::resolve::{Purpose, common};
 use crate::functions::scalar::{Definition, Function, no_operator, type_name};
 use crate::functions::typed::{Typed, is_text, kind_of};
-use crate::functions::{array, bytea, json};
+use crate::functions::{array, bits, bytea, json, regex};
 use crate::text::MAX_PRECISION;
 use crate::{Error, SqlState, Type};
 
@@ -198,6 +198,10 @@ fn typed(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<&'static Typed> {
         BinaryOperator::Question => &json::HAS,
         BinaryOperator::QuestionAnd => &json::HAS_ALL,
         BinaryOperator::QuestionPipe => &json::HAS_ANY,
+        BinaryOperator::PGRegexMatch => &regex::MATCHES,
+        BinaryOperator::PGRegexIMatch => &regex::MATCHES_ANY_CASE,
+        BinaryOperator::PGRegexNotMatch => &regex::MISMATCHES,
+        BinaryOperator::PGRegexNotIMatch => &regex::MISMATCHES_ANY_CASE,
         BinaryOperator::AtArrow if is_jsonb => &json::CONTAINS,
         BinaryOperator::ArrowAt if is_jsonb => &json::CONTAINED,
         BinaryOperator::AtArrow => &array::CONTAINS,
@@ -235,6 +239,8 @@ fn definition(expr: &RawBinaryExpr) -> Option<&'static Definition> {
         BinaryOperator::Divide => Operator::Divide,
         BinaryOperator::Modulo => Operator::Modulo,
         BinaryOperator::StringConcat => return Some(&CONCAT),
+        BinaryOperator::PGBitwiseShiftLeft => return Some(&bits::SHIFT_LEFT),
+        BinaryOperator::PGBitwiseShiftRight => return Some(&bits::SHIFT_RIGHT),
         _ => return None,
     };
     Some(operator.definition())

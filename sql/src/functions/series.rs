@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Int32Builder, Int64Builder, ListArray, ListBuilder,
-    TimestampMicrosecondBuilder,
+    Array, ArrayRef, AsArray, Int32Builder, Int64Builder, LargeBinaryBuilder, ListArray,
+    ListBuilder, TimestampMicrosecondBuilder,
 };
 use arrow::datatypes::{
     DataType, Int32Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
@@ -13,9 +13,11 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+use stillframe_protocol::numeric::Numeric;
 
 use super::arithmetic::move_stamp;
 use super::interval::sign;
+use super::numeric;
 use super::row::{arrays, raise, shaped};
 use super::typed::{Settled, Typed, Wanted, is_integer, is_text};
 use crate::{Error, SqlState, TimeZone, Type};
@@ -34,6 +36,11 @@ fn series(kinds: &[Type]) -> Option<Settled> {
     let integers = |kind: &Type| is_integer(kind) || *kind == Type::BigInt;
     if (2..=3).contains(&kinds.len()) && kinds.iter().all(integers) {
         let of = if kinds.contains(&Type::BigInt) { Type::BigInt } else { Type::Integer };
+        return Some(Settled::new(vec![of.clone(); kinds.len()], Type::Array(Box::new(of))));
+    }
+    let numbers = |kind: &Type| integers(kind) || matches!(kind, Type::Numeric(_));
+    if (2..=3).contains(&kinds.len()) && kinds.iter().all(numbers) {
+        let of = Type::Numeric(None);
         return Some(Settled::new(vec![of.clone(); kinds.len()], Type::Array(Box::new(of))));
     }
     let [first, last, step, zone @ ..] = kinds else { return None };
@@ -77,6 +84,7 @@ fn generate(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let mut lists: ListArray = match element.data_type() {
         DataType::Int32 => integers(&arrays)?,
         DataType::Int64 => bigints(&arrays)?,
+        DataType::LargeBinary => numerics(&arrays)?,
         _ => moments(&arrays, element.data_type())?,
     };
     if lists.data_type() != arguments.return_type() {
@@ -113,6 +121,47 @@ fn bigints(arrays: &[ArrayRef]) -> Result<ListArray> {
         builder.append(true);
     }
     Ok(builder.finish())
+}
+
+fn numerics(arrays: &[ArrayRef]) -> Result<ListArray> {
+    let columns = arrays.iter().map(numeric::exact_values).collect::<Result<Vec<_>>>()?;
+    let one = Some(Numeric::from(1_i64));
+    let mut builder = ListBuilder::new(LargeBinaryBuilder::new());
+    for row in 0..arrays[0].len() {
+        let step = columns.get(2).map_or(&one, |steps| &steps[row]);
+        if let (Some(first), Some(last), Some(step)) = (&columns[0][row], &columns[1][row], step) {
+            for value in numeric_series(first, last, step)? {
+                builder.values().append_value(value.to_bytes());
+            }
+        }
+        builder.append(true);
+    }
+    Ok(builder.finish())
+}
+
+fn numeric_series(first: &Numeric, last: &Numeric, step: &Numeric) -> Row<Vec<Numeric>> {
+    for (value, what) in [(first, "start value"), (last, "stop value"), (step, "step size")] {
+        if value.scale().is_none() {
+            let shown = value.to_string();
+            let shown = if shown == "NaN" { "NaN" } else { "infinity" };
+            let message = format!("{what} cannot be {shown}");
+            return Err(raise(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
+    }
+    let zero = Numeric::zero();
+    if *step == zero {
+        return Err(no_step());
+    }
+    let mut found = vec![];
+    let mut next = first.clone();
+    while if *step > zero { next <= *last } else { next >= *last } {
+        if found.len() == LONGEST {
+            return Err(too_long());
+        }
+        let following = next.add(step).map_err(numeric::raised)?;
+        found.push(std::mem::replace(&mut next, following));
+    }
+    Ok(found)
 }
 
 /// The numbers of a series; none if anything about it is NULL.

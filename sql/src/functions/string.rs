@@ -1,4 +1,10 @@
-//! Functions that write values of any type as PostgreSQL does.
+//! Functions of texts, and those that write values of any type as PostgreSQL does.
+
+mod count;
+mod format;
+mod letter;
+mod quote;
+mod split;
 
 use std::sync::Arc;
 
@@ -24,6 +30,15 @@ pub(super) static PADDED: Typed = Typed {
     },
     invoke: pad,
 };
+
+/// Those that are settled by SQL types.
+pub(super) fn typed_definitions() -> impl Iterator<Item = &'static Typed> {
+    [&PADDED, &format::FORMAT, &split::SPLIT_PART]
+        .into_iter()
+        .chain(count::DEFINITIONS)
+        .chain(letter::DEFINITIONS)
+        .chain(quote::DEFINITIONS)
+}
 
 fn pad(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let (arrays, is_scalar) = arrays(arguments)?;

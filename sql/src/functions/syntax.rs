@@ -9,13 +9,18 @@
 //! - Rows are compared by their fields, and conditions are marked as such.
 
 mod arrays;
+mod calls;
 mod casts;
 pub(crate) mod clock;
 mod conditions;
+mod intervals;
 mod json;
 mod numbers;
+mod operators;
+mod ordered_set;
 mod rows;
 pub(crate) mod set_returning;
+mod values;
 
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
@@ -29,13 +34,14 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-use crate::functions::arithmetic::NEGATE;
 use crate::functions::marker::{DISTINCT, NOT_DISTINCT, RECURSIVE, WITH_TIES};
 use crate::functions::pattern;
 use crate::resolve::references;
-use crate::{Error, SqlState, Type, names};
+use crate::{Error, Type, names};
+pub(crate) use calls::is_spelling;
 use conditions::{mark, mark_joins, mark_operands};
 use numbers::{read_as_float, typed_number, untype, untype_argument, untype_frame};
+use operators::{check_collation, operator, prefixed};
 
 /// Rewrites a query, a statement or an expression in place.
 pub(crate) fn rewrite(tree: &mut impl VisitMut) -> Result<(), Error> {
@@ -77,7 +83,7 @@ impl VisitorMut for Rewriter {
     // Where a number is a count or a place it stays as it is.
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        separate_values(&mut query.body);
+        values::separate_values(&mut query.body);
         query.with.iter_mut().for_each(mark_recursion);
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
             limit.iter_mut().for_each(untype);
@@ -157,9 +163,14 @@ impl Rewriter {
                     *expr = typed;
                 }
             }
-            Expr::BinaryOp { op, .. } => {
+            Expr::BinaryOp { left, op, right } => {
                 if let BinaryOperator::PGCustomBinaryOperator(parts) = op {
                     *op = operator(parts)?;
+                }
+                if let Some(like) = operators::like(left, op, right) {
+                    *expr = like;
+                } else if *op == BinaryOperator::PGStartsWith {
+                    *expr = call("starts_with", vec![take(left), take(right)]);
                 }
             }
             Expr::IsDistinctFrom(left, right) => {
@@ -168,9 +179,10 @@ impl Rewriter {
             Expr::IsNotDistinctFrom(left, right) => {
                 *expr = call(NOT_DISTINCT, vec![take(left), take(right)]);
             }
-            // DataFusion's sign is for the types it knows.
-            Expr::UnaryOp { op: UnaryOperator::Minus, expr: operand } => {
-                *expr = call(NEGATE.name, vec![take(operand)]);
+            Expr::UnaryOp { op, expr: operand } => {
+                if let Some(called) = prefixed(*op, operand) {
+                    *expr = called;
+                }
             }
             Expr::Collate { expr: operand, collation } => {
                 check_collation(collation)?;
@@ -202,15 +214,52 @@ impl Rewriter {
             {
                 *expr = arrays::quantified("all", take(left), compare_op, take(right))?;
             }
-            Expr::Interval(interval) => *expr = interval_cast(interval)?,
+            Expr::Interval(interval) => *expr = intervals::literal(interval)?,
             Expr::Cast { expr: operand, .. } if matches!(operand.as_ref(), Expr::Array(array) if array.elem.is_empty()) =>
             {
                 **operand = Expr::value(Value::SingleQuotedString("{}".to_owned()));
             }
             Expr::Cast { expr: operand, data_type, array: false, format: None, .. } => {
-                if let Some(name) = name_cast(operand, data_type) {
+                if let Some(limited) = intervals::interval_cast(operand, data_type)? {
+                    *expr = limited;
+                } else if let Some(rounded) = intervals::moment_cast(operand, data_type) {
+                    *expr = rounded;
+                } else if let Some(name) = name_cast(operand, data_type) {
                     let operand = take(operand);
                     *expr = call(&name, vec![operand]);
+                }
+            }
+            Expr::TypedString(typed) => {
+                let mut literal = Expr::Value(typed.value.clone());
+                if let Some(rounded) = intervals::moment_cast(&mut literal, &typed.data_type) {
+                    *expr = rounded;
+                }
+            }
+            Expr::Between { .. } => {
+                if let Some(symmetric) = calls::symmetric(expr) {
+                    *expr = symmetric;
+                }
+            }
+            Expr::Like { any: false, negated, expr: operand, pattern, escape_char: None }
+                if calls::quantified(pattern).is_some() =>
+            {
+                if let Some((quantifier, array)) = calls::quantified(pattern) {
+                    let op = match negated {
+                        true => BinaryOperator::PGNotLikeMatch,
+                        false => BinaryOperator::PGLikeMatch,
+                    };
+                    *expr = arrays::quantified(quantifier, take(operand), &op, array)?;
+                }
+            }
+            Expr::ILike { any: false, negated, expr: operand, pattern, escape_char: None }
+                if calls::quantified(pattern).is_some() =>
+            {
+                if let Some((quantifier, array)) = calls::quantified(pattern) {
+                    let op = match negated {
+                        true => BinaryOperator::PGNotILikeMatch,
+                        false => BinaryOperator::PGILikeMatch,
+                    };
+                    *expr = arrays::quantified(quantifier, take(operand), &op, array)?;
                 }
             }
             Expr::Like { any: true, negated, expr: operand, pattern, escape_char: None } => {
@@ -252,14 +301,25 @@ impl Rewriter {
                 strip_catalog(&mut function.name);
                 untype_frame(function);
                 function.filter.iter_mut().for_each(|condition| mark(condition, "FILTER"));
-                if let FunctionArguments::Subquery(query) = &mut function.args
+                if let Some(path) = calls::spread(function)? {
+                    *expr = path;
+                } else if let FunctionArguments::Subquery(query) = &mut function.args
                     && names::function(&function.name) == "array"
                 {
-                    *expr = array_of(query.as_ref().clone())?;
-                } else if let Some(plain) = clock::plain(function) {
+                    *expr = arrays::array_of(query.as_ref().clone())?;
+                } else if let Some(mut plain) =
+                    clock::plain(function).or_else(|| calls::plain(function))
+                {
+                    if matches!(plain, Expr::Cast { .. }) {
+                        self.expr(&mut plain)?;
+                    }
                     *expr = plain;
+                } else if let Some(counted) = calls::as_integer(function) {
+                    *expr = counted;
                 } else if let Some(collected) = json::collected(function) {
                     *expr = collected;
+                } else if let Some(place) = ordered_set::plain(function)? {
+                    *expr = place;
                 } else if let Expr::Function(function) = expr {
                     let name = names::function(&function.name);
                     let array = match set_returning::columns(&name).as_deref() {
@@ -320,82 +380,6 @@ fn escaped(pattern: Expr, escape: ValueWithSpan) -> Result<Expr, Error> {
     })
 }
 
-/// VALUES whose columns mix texts with something else, or numerics with and without a scale in their
-/// type, as UNION ALL: there all take one type. VALUES would make texts of all, or refuse.
-fn separate_values(body: &mut SetExpr) {
-    let SetExpr::Values(values) = body else { return };
-    let is_text = |expr: &Expr| {
-        matches!(
-            expr,
-            Expr::Value(ValueWithSpan {
-                value: Value::SingleQuotedString(_) | Value::Placeholder(_),
-                ..
-            })
-        )
-    };
-    let is_null =
-        |expr: &Expr| matches!(expr, Expr::Value(ValueWithSpan { value: Value::Null, .. }));
-    let columns = values.rows.first().map_or(0, |row| row.content.len());
-    let is_mixed = (0..columns).any(|place| {
-        let column = || values.rows.iter().filter_map(|row| row.content.get(place));
-        let is_other = |expr: &Expr| !is_text(expr) && !is_null(expr);
-        let has_others = column().any(is_other);
-        column().any(is_text) && has_others
-            || column().any(is_decimal) && column().any(|expr| is_other(expr) && !is_number(expr))
-    });
-    // Rows of unequal length are an error that VALUES tells best.
-    if is_mixed && values.rows.iter().all(|row| row.content.len() == columns) {
-        let rows = std::mem::take(&mut values.rows);
-        *body = union_of(rows.into_iter().map(|row| select_of(row.content)).collect());
-    }
-}
-
-/// A literal with a fraction, or a cast to `numeric`.
-fn is_decimal(expr: &Expr) -> bool {
-    match expr {
-        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_decimal(inner),
-        Expr::Cast { data_type, .. } => {
-            matches!(data_type, DataType::Numeric(_) | DataType::Decimal(_))
-        }
-        other => is_number(other) && other.to_string().parse::<i64>().is_err(),
-    }
-}
-
-/// A literal number, of which the type is plain.
-fn is_number(expr: &Expr) -> bool {
-    match expr {
-        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_number(inner),
-        Expr::Value(ValueWithSpan { value: Value::Number(..), .. }) => true,
-        _ => false,
-    }
-}
-
-/// A balanced UNION ALL.
-fn union_of(mut selects: Vec<SetExpr>) -> SetExpr {
-    if selects.len() == 1
-        && let Some(select) = selects.pop()
-    {
-        return select;
-    }
-    let right = selects.split_off(selects.len() / 2);
-    SetExpr::SetOperation {
-        op: ast::SetOperator::Union,
-        set_quantifier: ast::SetQuantifier::All,
-        left: Box::new(union_of(selects)),
-        right: Box::new(union_of(right)),
-    }
-}
-
-fn select_of(row: Vec<Expr>) -> SetExpr {
-    let projection = row.into_iter().zip(1..).map(|(expr, place)| ast::SelectItem::ExprWithAlias {
-        expr,
-        alias: Ident::new(format!("column{place}")),
-    });
-    let mut select = bare_select();
-    select.projection = projection.collect();
-    SetExpr::Select(Box::new(select))
-}
-
 fn cast(value: ValueWithSpan, data_type: DataType) -> Expr {
     Expr::Cast {
         kind: CastKind::DoubleColon,
@@ -436,77 +420,6 @@ fn strip_catalog(name: &mut ObjectName) {
     }
 }
 
-/// `OPERATOR(pg_catalog.~)` as `~`.
-fn operator(parts: &[String]) -> Result<BinaryOperator, Error> {
-    let symbol = match parts {
-        [symbol] => symbol,
-        [schema, symbol] if schema.eq_ignore_ascii_case("pg_catalog") => symbol,
-        _ => {
-            let message = format!("operator does not exist: {}", parts.join("."));
-            return Err(Error::new(SqlState::UNDEFINED_FUNCTION, message));
-        }
-    };
-    Ok(match symbol.as_str() {
-        "=" => BinaryOperator::Eq,
-        "<>" | "!=" => BinaryOperator::NotEq,
-        "<" => BinaryOperator::Lt,
-        "<=" => BinaryOperator::LtEq,
-        ">" => BinaryOperator::Gt,
-        ">=" => BinaryOperator::GtEq,
-        "+" => BinaryOperator::Plus,
-        "-" => BinaryOperator::Minus,
-        "*" => BinaryOperator::Multiply,
-        "/" => BinaryOperator::Divide,
-        "%" => BinaryOperator::Modulo,
-        "||" => BinaryOperator::StringConcat,
-        "~" => BinaryOperator::PGRegexMatch,
-        "~*" => BinaryOperator::PGRegexIMatch,
-        "!~" => BinaryOperator::PGRegexNotMatch,
-        "!~*" => BinaryOperator::PGRegexNotIMatch,
-        "~~" => BinaryOperator::PGLikeMatch,
-        "~~*" => BinaryOperator::PGILikeMatch,
-        "!~~" => BinaryOperator::PGNotLikeMatch,
-        "!~~*" => BinaryOperator::PGNotILikeMatch,
-        other => return Err(Error::unsupported(format!("the operator {other}"))),
-    })
-}
-
-/// Texts compare by their bytes: that is one of these.
-fn check_collation(collation: &ObjectName) -> Result<(), Error> {
-    let last = collation.0.last().and_then(|part| part.as_ident());
-    let known = ["default", "C", "POSIX", "C.UTF-8", "C.utf8", "ucs_basic"];
-    if last.is_some_and(|name| known.contains(&name.value.as_str())) {
-        return Ok(());
-    }
-    Err(Error::unsupported(format!("the collation {collation}")))
-}
-
-fn interval_cast(interval: &ast::Interval) -> Result<Expr, Error> {
-    let Expr::Value(ValueWithSpan { value, span }) = interval.value.as_ref() else {
-        return Err(Error::new(SqlState::SYNTAX_ERROR, "syntax error at INTERVAL"));
-    };
-    let text = match value {
-        Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => text.clone(),
-        _ => return Err(Error::new(SqlState::SYNTAX_ERROR, "syntax error at INTERVAL")),
-    };
-    if interval.last_field.is_some()
-        || interval.leading_precision.is_some()
-        || interval.fractional_seconds_precision.is_some()
-    {
-        return Err(Error::unsupported("an interval of several fields"));
-    }
-    let text = match &interval.leading_field {
-        // The field is the unit of a bare number.
-        Some(field) if text.trim().parse::<f64>().is_ok() => format!("{text} {field}"),
-        Some(field) => {
-            return Err(Error::unsupported(format!("an interval limited to {field}")));
-        }
-        None => text,
-    };
-    let value = ValueWithSpan { value: Value::SingleQuotedString(text), span: *span };
-    Ok(cast(value, DataType::Interval { fields: None, precision: None }))
-}
-
 fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let arguments = arguments
         .into_iter()
@@ -545,47 +458,6 @@ fn bare_select() -> ast::Select {
         }
     });
     SELECT.clone()
-}
-
-/// `ARRAY(SELECT x ...)` as `array_or_empty((SELECT array_agg(x) ...))`.
-fn array_of(mut query: Query) -> Result<Expr, Error> {
-    let unsupported = || Error::unsupported("an ARRAY of such a subquery");
-    let order = query.order_by.take();
-    if query.limit_clause.is_some() || query.fetch.is_some() {
-        return Err(unsupported());
-    }
-    let SetExpr::Select(select) = query.body.as_mut() else { return Err(unsupported()) };
-    let is_grouped =
-        !matches!(&select.group_by, ast::GroupByExpr::Expressions(keys, _) if keys.is_empty());
-    if is_grouped || select.having.is_some() || select.distinct.is_some() {
-        return Err(unsupported());
-    }
-    let element = match select.projection.as_slice() {
-        [ast::SelectItem::UnnamedExpr(element)] => element.clone(),
-        [ast::SelectItem::ExprWithAlias { expr, .. }] => expr.clone(),
-        _ => {
-            let message = "subquery must return only one column";
-            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
-        }
-    };
-    let clauses = match order {
-        None => vec![],
-        Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(mut keys), .. }) => {
-            for key in &mut keys {
-                // The only column, by its place.
-                if matches!(&key.expr, Expr::Value(ValueWithSpan { value: Value::Number(..), .. }))
-                {
-                    key.expr = element.clone();
-                }
-            }
-            vec![FunctionArgumentClause::OrderBy(keys)]
-        }
-        Some(_) => return Err(unsupported()),
-    };
-    let argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(element));
-    let elements = function("array_agg", vec![argument], clauses);
-    select.projection = vec![ast::SelectItem::UnnamedExpr(elements)];
-    Ok(call("array_or_empty", vec![Expr::Subquery(Box::new(query))]))
 }
 
 #[cfg(test)]
@@ -643,8 +515,9 @@ mod tests {
             "SELECT f(a) FROM t WHERE a ~ 'x'"
         );
         assert_eq!(
-            rewritten("SELECT t AT TIME ZONE 'UTC', INTERVAL '5' DAY"),
-            "SELECT \"timezone\"('UTC', t), '5 DAY'::INTERVAL"
+            rewritten("SELECT t AT TIME ZONE 'UTC', INTERVAL '5' DAY, @ -5"),
+            "SELECT \"timezone\"('UTC', t), \"interval limited\"('5', 'day', '6'::INT4), \
+             \"operator @\"(-5::INT4)"
         );
         assert_eq!(
             rewritten("SELECT ARRAY(SELECT a FROM t ORDER BY 1)"),

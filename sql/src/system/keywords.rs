@@ -99,6 +99,13 @@ impl TableFunctionImpl for Keywords {
     }
 }
 
+/// Whether a word in lower case means something of its own in some places at least.
+pub(crate) fn is_special_word(word: &str) -> bool {
+    let mut keywords = KEYWORDS.split_whitespace();
+    let is_it = |keyword: &str| keyword.split_once(':').is_some_and(|(known, _)| known == word);
+    keywords.any(|keyword| is_it(keyword) && !keyword.contains(":U:"))
+}
+
 fn row(keyword: &str) -> Vec<Cell> {
     let mut parts = keyword.split(':');
     let (word, category, bare) = (parts.next(), parts.next(), parts.next());

@@ -1,6 +1,8 @@
 //! `interval` in text, in the styles `postgres` (written) and `postgres`, `sql_standard` and ISO
 //! 8601 (read).
 
+mod limited;
+
 use arrow::datatypes::IntervalMonthDayNano;
 
 use crate::text::date::fraction_us;
@@ -9,6 +11,7 @@ use crate::text::moment::write_fraction;
 use crate::text::trim;
 use crate::text::zone::two_digits;
 use crate::{Error, SqlState};
+pub(crate) use limited::Limit;
 
 /// Appends an `interval`: `1 year 2 mons -3 days +04:05:06.7`.
 pub(crate) fn write_interval(value: IntervalMonthDayNano, out: &mut Vec<u8>) {
@@ -62,10 +65,15 @@ pub(crate) fn write_interval(value: IntervalMonthDayNano, out: &mut Vec<u8>) {
 
 /// Reads an `interval`.
 pub(crate) fn parse_interval(text: &str) -> Result<IntervalMonthDayNano, Error> {
+    parse(text, Limit::default())
+}
+
+/// Reads one whose fields say what a number without a unit is.
+fn parse(text: &str, limit: Limit) -> Result<IntervalMonthDayNano, Error> {
     let trimmed = trim(text);
     let sum = match trimmed.strip_prefix(['P', 'p']) {
         Some(iso) => iso_8601(iso),
-        None => words(trimmed),
+        None => words(trimmed, limit),
     };
     let sum = sum.ok_or_else(|| {
         let message = format!("invalid input syntax for type interval: \"{text}\"");
@@ -189,7 +197,7 @@ impl Unit {
 }
 
 /// `1 day 02:00`, `@ 1 month ago`, `1-2 3 4:05:06`.
-fn words(text: &str) -> Option<Sum> {
+fn words(text: &str, limit: Limit) -> Option<Sum> {
     let mut sum = Sum::default();
     let mut pending: Option<Number> = None;
     let mut empty = true;
@@ -214,7 +222,7 @@ fn words(text: &str) -> Option<Sum> {
             if let Some(days) = pending.take() {
                 sum.add(days, Unit::Days(1));
             }
-            sum.us += clock_us(token)?;
+            sum.us += clock_us(token, limit.begins_with_minutes())?;
         } else if token.starts_with(|first: char| first.is_ascii_alphabetic()) {
             sum.add(pending.take()?, Unit::find(token)?);
         } else if let Some(number) = Number::parse(token) {
@@ -225,8 +233,8 @@ fn words(text: &str) -> Option<Sum> {
             sum.months += years_months(token)?;
         }
     }
-    if let Some(seconds) = pending {
-        sum.add(seconds, Unit::Microseconds(1_000_000));
+    if let Some(number) = pending {
+        sum.add(number, limit.unit());
     }
     if empty {
         return None;
@@ -262,11 +270,16 @@ fn years_months(token: &str) -> Option<i128> {
     Some(sign * (number(years)? * 12 + months))
 }
 
-/// `[-]H:MM[:SS[.ffffff]]`.
-fn clock_us(token: &str) -> Option<i128> {
+/// `[-]H:MM[:SS[.ffffff]]`, `M:SS.ffffff`, and `M:SS` if it begins with minutes.
+fn clock_us(token: &str, begins_with_minutes: bool) -> Option<i128> {
     let (sign, clock) = match token.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, token.strip_prefix('+').unwrap_or(token)),
+    };
+    let is_short = clock.matches(':').count() == 1;
+    let clock = match is_short && (begins_with_minutes || clock.contains('.')) {
+        true => &format!("0:{clock}"),
+        false => clock,
     };
     let mut parts = clock.split(':');
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature,
 };
 
-use crate::Type;
+use crate::{Error, Type};
 
 pub(super) fn array_agg() -> Arc<AggregateUDF> {
     let function = AggregateUDF::new_from_impl(Collected { standard: array_agg_udaf() });
@@ -39,6 +39,9 @@ impl AggregateUDFImpl for Collected {
     }
 
     fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
+        if arguments.first().is_some_and(|field| matches!(Type::of(field), Some(Type::Array(_)))) {
+            return Err(Error::unsupported("array_agg of arrays").into());
+        }
         let field = self.standard.return_field(arguments)?;
         let element = arguments.first().and_then(|argument| Type::of(argument));
         let Some(kind) = element.map(|element| Type::Array(Box::new(element))) else {

@@ -8,7 +8,7 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
-use stillframe_protocol::numeric::key;
+use stillframe_protocol::numeric::{Numeric, key};
 
 #[derive(Debug)]
 pub(super) struct Distinct {
@@ -24,7 +24,6 @@ impl Distinct {
     }
 
     fn take(&mut self, values: &ArrayRef) -> Result<()> {
-        let mut fresh = vec![];
         for place in 0..values.len() {
             if values.is_null(place) {
                 continue;
@@ -36,15 +35,27 @@ impl Distinct {
                 }
                 other => other.clone(),
             };
-            if let Entry::Vacant(vacant) = self.seen.entry(identity) {
-                vacant.insert(value.clone());
-                fresh.push(value);
+            match self.seen.entry(identity) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert(value);
+                }
+                // Of equal numbers the one with the least scale stays, whatever their order.
+                Entry::Occupied(mut known) => {
+                    if length(&value) < length(known.get()) {
+                        known.insert(value);
+                    }
+                }
             }
         }
-        if fresh.is_empty() {
-            return Ok(());
-        }
-        self.inner.update_batch(&[ScalarValue::iter_to_array(fresh)?])
+        Ok(())
+    }
+}
+
+/// What is shorter among equal values, if anything.
+fn length(value: &ScalarValue) -> Option<u32> {
+    match value {
+        ScalarValue::LargeBinary(Some(bytes)) => Numeric::decode(bytes)?.scale(),
+        _ => None,
     }
 }
 
@@ -54,6 +65,11 @@ impl Accumulator for Distinct {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
+        // All at once: what is known of a value until now may have changed.
+        let values: Vec<_> = self.seen.values().cloned().collect();
+        if !values.is_empty() {
+            self.inner.update_batch(&[ScalarValue::iter_to_array(values)?])?;
+        }
         self.inner.evaluate()
     }
 

@@ -79,6 +79,12 @@ pub(super) fn resolve(
         (Add, Kind::Date | Kind::Timestamp, Kind::Time) => {
             (timestamp, DataType::Time64(TimeUnit::Microsecond), Type::Timestamp)
         }
+        (Add, Kind::Time, Kind::Date | Kind::Timestamp) => {
+            (DataType::Time64(TimeUnit::Microsecond), timestamp, Type::Timestamp)
+        }
+        (Add, Kind::Interval, Kind::Time) => {
+            (interval, DataType::Time64(TimeUnit::Microsecond), Type::Time)
+        }
         (Add | Subtract, Kind::Time, Kind::Interval) => {
             (DataType::Time64(TimeUnit::Microsecond), interval, Type::Time)
         }
@@ -155,6 +161,18 @@ pub(super) fn invoke(
             binary::<Stamp, Time64MicrosecondType, Stamp>(arguments, |stamp, time| {
                 let span = IntervalMonthDayNano::new(0, 0, time * 1000);
                 move_stamp(stamp, span, None)
+            })
+        }
+        (_, Kind::Time, Kind::Timestamp) => {
+            binary::<Time64MicrosecondType, Stamp, Stamp>(arguments, |time, stamp| {
+                let span = IntervalMonthDayNano::new(0, 0, time * 1000);
+                move_stamp(stamp, span, None)
+            })
+        }
+        (_, Kind::Interval, Kind::Time) => {
+            binary::<Span, Time64MicrosecondType, Time64MicrosecondType>(arguments, |span, time| {
+                let us = span.nanoseconds / 1000;
+                Ok((time + us % DAY_US).rem_euclid(DAY_US))
             })
         }
         (_, Kind::Time, Kind::Interval) => {

@@ -1,6 +1,6 @@
 //! Arrays from elements and from other arrays.
 
-use arrow::array::{Array, ArrayRef, AsArray, make_comparator};
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, make_comparator};
 use arrow::datatypes::{DataType, Int32Type};
 use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
@@ -102,7 +102,12 @@ pub(super) static DEFINITIONS: &[Typed] = &[
     Typed {
         name: "array_fill",
         settle: |kinds| {
-            let [element, counts] = kinds else { return None };
+            let (element, counts) = match kinds {
+                [element, counts] => (element, counts),
+                // The places that arrays begin at.
+                [element, counts, Type::Array(_) | Type::Unknown] => (element, counts),
+                _ => return None,
+            };
             let is_counts = match counts {
                 Type::Array(count) => is_integer(count),
                 other => *other == Type::Unknown,
@@ -112,7 +117,8 @@ pub(super) static DEFINITIONS: &[Typed] = &[
                 other => other.clone(),
             };
             let returns = array_of(element.clone());
-            is_counts.then(|| Settled::new([element, array_of(Type::Integer)], returns))
+            let bounds = (1..kinds.len()).map(|_| array_of(Type::Integer));
+            is_counts.then(|| Settled::new(std::iter::once(element).chain(bounds), returns))
         },
         invoke: fill,
     },
@@ -201,6 +207,9 @@ fn fill(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let numbers = counts.values().as_primitive::<Int32Type>();
     let mut gatherer = Gatherer::new(values.data_type(), vec![values.as_ref()]);
     for row in 0..counts.len() {
+        if let Some(starts) = arrays.get(2) {
+            check_starts(lists(starts)?, counts, row)?;
+        }
         let places = places(counts, row);
         if counts.is_null(row) {
             let message = "dimension array or low bound array cannot be null";
@@ -229,4 +238,30 @@ fn fill(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         gatherer.end();
     }
     shaped(gatherer.finish()?, is_scalar)
+}
+
+/// Refuses arrays that begin elsewhere than at 1.
+fn check_starts(starts: &ListArray, counts: &ListArray, row: usize) -> Result<()> {
+    if starts.is_null(row) || counts.is_null(row) {
+        let message = "dimension array or low bound array cannot be null";
+        return Err(raise(SqlState::NULL_VALUE_NOT_ALLOWED, message).into());
+    }
+    let of_row = places(starts, row);
+    if of_row.len() != places(counts, row).len() {
+        return Err(
+            raise(SqlState::ARRAY_SUBSCRIPT_ERROR, "wrong number of array subscripts").into()
+        );
+    }
+    let numbers = starts.values().as_primitive::<Int32Type>();
+    for place in of_row {
+        if numbers.is_null(place) {
+            let message = "dimension values cannot be null";
+            return Err(raise(SqlState::NULL_VALUE_NOT_ALLOWED, message).into());
+        }
+        if numbers.value(place) != 1 {
+            let message = "an array that doesn't begin at 1 is not supported";
+            return Err(raise(SqlState::FEATURE_NOT_SUPPORTED, message).into());
+        }
+    }
+    Ok(())
 }

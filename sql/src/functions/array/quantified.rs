@@ -9,10 +9,10 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::{array_of, lists, places};
-use crate::functions::pattern;
 use crate::functions::resolve::Purpose;
 use crate::functions::row::{arrays, raise, shaped};
 use crate::functions::typed::{Settled, Typed, common_kind, is_text};
+use crate::functions::{pattern, regex};
 use crate::{SqlState, Type};
 
 macro_rules! quantified {
@@ -47,6 +47,14 @@ pub(super) static DEFINITIONS: &[Typed] = quantified! {
     "all !~~": All patterns matched(true, false);
     "all ~~*": All patterns matched(false, true);
     "all !~~*": All patterns matched(true, true);
+    "any ~": Any patterns searched("", true);
+    "any ~*": Any patterns searched("i", true);
+    "any !~": Any patterns searched("", false);
+    "any !~*": Any patterns searched("i", false);
+    "all ~": All patterns searched("", true);
+    "all ~*": All patterns searched("i", true);
+    "all !~": All patterns searched("", false);
+    "all !~*": All patterns searched("i", false);
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -127,6 +135,15 @@ fn matched(negated: bool, case_insensitive: bool) -> Comparison {
                 false => arrow::compute::like(&text, &pattern)?,
             };
             Ok(matched.value(0) != negated)
+        }))
+    })
+}
+
+fn searched(flags: &'static str, expected: bool) -> Comparison {
+    Box::new(move |left, right| {
+        let (left, right) = (left.as_string::<i32>().clone(), right.as_string::<i32>().clone());
+        Ok(Box::new(move |a, b| {
+            Ok(regex::is_match(left.value(a), right.value(b), flags)? == expected)
         }))
     })
 }

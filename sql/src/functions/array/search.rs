@@ -12,10 +12,10 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::{array_and_element, array_of, lists, places, with_element};
-use crate::Type;
 use crate::functions::resolve::Purpose;
-use crate::functions::row::{arrays, shaped};
+use crate::functions::row::{arrays, raise, shaped};
 use crate::functions::typed::{Settled, Typed, common_kind, is_integer};
+use crate::{SqlState, Type};
 
 pub(in crate::functions) static CONTAINS: Typed = Typed {
     name: "operator @>",
@@ -153,9 +153,14 @@ fn position(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let (lists, wanted) = (lists(&arrays[0])?, &arrays[1]);
     let starts = arrays.get(2).map(|starts| starts.as_primitive::<Int32Type>());
     let compare = make_comparator(lists.values().as_ref(), wanted.as_ref(), Default::default())?;
+    if let Some(starts) = starts
+        && (0..lists.len()).any(|row| lists.is_valid(row) && starts.is_null(row))
+    {
+        let message = "initial position must not be null";
+        return Err(raise(SqlState::NULL_VALUE_NOT_ALLOWED, message).into());
+    }
     let found = (0..lists.len()).map(|row| {
         let start = match starts {
-            Some(starts) if starts.is_null(row) => return None,
             Some(starts) => usize::try_from(starts.value(row) - 1).unwrap_or(0),
             None => 0,
         };

@@ -8,6 +8,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::{bytes_at, is_of_text};
+use crate::functions::regex;
 use crate::functions::row::{arrays, raise, shaped};
 use crate::functions::typed::{Settled, Typed, is_integer, is_text};
 use crate::{Error, SqlState, Type};
@@ -49,12 +50,26 @@ pub(in crate::functions) static OVERLAY: Typed = Typed {
 };
 
 pub(super) static DEFINITIONS: &[Typed] = &[
-    Typed { name: "substr", settle: sub, invoke: substring },
+    Typed {
+        name: "substr",
+        settle: |kinds| {
+            let numbers = kinds.get(1..)?;
+            let is_place = |kind: &Type| is_integer(kind) || *kind == Type::BigInt;
+            numbers.iter().all(is_place).then(|| sub(kinds)).flatten()
+        },
+        invoke: substring,
+    },
     Typed { name: "strpos", settle: POSITION.settle, invoke: position },
 ];
 
 fn sub(kinds: &[Type]) -> Option<Settled> {
     let (whole, numbers) = kinds.split_first()?;
+    // Literals of no type are texts, as PostgreSQL prefers it: expressions.
+    let is_expression = !numbers.is_empty() && numbers.iter().all(is_text) && is_text(whole);
+    if is_expression {
+        return (numbers.len() <= 2)
+            .then(|| Settled::new(kinds.iter().map(|_| Type::Text), Type::Text));
+    }
     // `substring(x for 1)` begins at a bigint.
     let is_place = |kind: &Type| is_integer(kind) || *kind == Type::BigInt;
     if !(1..=2).contains(&numbers.len()) || !numbers.iter().all(is_place) {
@@ -120,6 +135,9 @@ fn negative_length() -> arrow::error::ArrowError {
 }
 
 fn substring(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    if arguments.args[1].data_type().is_string() {
+        return regex::substring(arguments);
+    }
     let (arrays, is_scalar) = arrays(arguments)?;
     let is_text = is_of_text(arguments);
     let starts = arrays[1].as_primitive::<Int32Type>();

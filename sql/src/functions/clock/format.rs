@@ -10,6 +10,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::pattern::{Case, DAYS, Item, MONTHS, ROMAN, Word, items};
 use super::{Row, has_zone, is_infinite, local, moments, zone_at};
+use crate::functions::picture;
 use crate::functions::row::{arrays, raise, shaped};
 use crate::functions::typed::{Settled, Typed, Wanted, is_text};
 use crate::text::{DAY_US, civil, days_from_civil};
@@ -26,7 +27,7 @@ pub(super) static DEFINITIONS: &[Typed] = &[Typed {
             Type::Timestamp | Type::Interval => value.clone(),
             Type::Date | Type::Timestamptz => Type::Timestamptz,
             Type::Time => Type::Interval,
-            _ => return None,
+            number => picture::number_kind(number)?,
         };
         let mut settled = Settled::new([kind.clone(), Type::Text], Type::Text);
         if kind == Type::Timestamptz {
@@ -34,7 +35,10 @@ pub(super) static DEFINITIONS: &[Typed] = &[Typed {
         }
         Some(settled)
     },
-    invoke: to_char,
+    invoke: |arguments| match arguments.args[0].data_type() {
+        DataType::Interval(_) | DataType::Timestamp(..) => to_char(arguments),
+        _ => picture::to_char(arguments),
+    },
 }];
 
 /// What is shown.
@@ -146,6 +150,11 @@ fn to_char(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
             },
         };
         let pattern = patterns.value(row);
+        // PostgreSQL has none of nothing.
+        if pattern.is_empty() {
+            builder.append_null();
+            continue;
+        }
         let items = match &mut known {
             Some((text, items)) if text == pattern => items,
             known => &mut known.insert((pattern.to_owned(), items(pattern))).1,

@@ -138,7 +138,7 @@ pub(super) fn items(pattern: &str) -> Vec<Item> {
             }
         }
         let mut body = rest;
-        let mut is_bare = false;
+        let (mut is_bare, mut is_translated) = (false, false);
         loop {
             let prefix = body.get(..2).map(str::to_ascii_uppercase);
             match prefix.as_deref() {
@@ -146,7 +146,11 @@ pub(super) fn items(pattern: &str) -> Vec<Item> {
                     is_bare = true;
                     body = &body[2..];
                 }
-                Some("TM" | "FX") => body = &body[2..],
+                Some("TM") => {
+                    is_translated = true;
+                    body = &body[2..];
+                }
+                Some("FX") => body = &body[2..],
                 _ => break,
             }
         }
@@ -168,6 +172,8 @@ pub(super) fn items(pattern: &str) -> Vec<Item> {
         if ordinal.is_some() {
             rest = &rest[2..];
         }
+        // Translated names have no blanks behind them.
+        let is_bare = is_bare || is_translated && word.is_named();
         items.push(Item::Field { word, case, is_bare, ordinal });
     }
     items
@@ -186,6 +192,16 @@ fn quoted<'a>(text: &'a str, items: &mut Vec<Item>) -> &'a str {
     characters.as_str()
 }
 
+impl Word {
+    /// Whether it is the name of a day or a month.
+    fn is_named(self) -> bool {
+        matches!(
+            self,
+            Self::DayName | Self::DayAbbreviated | Self::MonthName | Self::MonthAbbreviated
+        )
+    }
+}
+
 /// The word at the beginning, its case and its length.
 fn find(text: &str) -> Option<(Word, Case, usize)> {
     WORDS.iter().find_map(|(word, found)| {
@@ -193,10 +209,7 @@ fn find(text: &str) -> Option<(Word, Case, usize)> {
         if !written.eq_ignore_ascii_case(word) {
             return None;
         }
-        let is_named = matches!(
-            found,
-            Word::DayName | Word::DayAbbreviated | Word::MonthName | Word::MonthAbbreviated
-        );
+        let is_named = found.is_named();
         let lower = word.to_ascii_lowercase();
         let case = if written == *word {
             Case::Upper

@@ -13,6 +13,7 @@ use crate::functions::cast::{self, literal, settled};
 use crate::functions::coercion::is_untyped_parameter;
 use crate::functions::marker::Recursive;
 use crate::functions::scalar::Function;
+use crate::functions::typed::is_text;
 use crate::text::{Excess, TextFormat};
 use crate::{Error, Type};
 
@@ -51,7 +52,7 @@ impl Casts<'_> {
             return self.parameter(id, &to);
         }
         if let Expr::Literal(value, _) = expr.as_ref()
-            && Type::of(&source).is_none_or(|kind| !matches!(kind, Type::Json | Type::Jsonb))
+            && Type::of(&source).is_none_or(|kind| is_text(&kind))
             && let Some(constant) = self.constant(value, &to)?
         {
             return Ok(constant);

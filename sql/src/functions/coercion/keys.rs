@@ -63,7 +63,7 @@ fn within(expr: Expr, schema: &DFSchema) -> Result<Expr> {
             if call.params.distinct {
                 match call.func.name() {
                     "count" => call.params.args = keys(call.params.args, schema)?,
-                    "min" | "max" => {}
+                    "min" | "max" | "sum" | "avg" => {}
                     name => refuse_distinct(name, &call.params.args, schema)?,
                 }
             }

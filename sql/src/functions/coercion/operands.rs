@@ -27,7 +27,7 @@ use crate::functions::resolve::{Purpose, Rank, common, decimal, rank};
 use crate::functions::scalar::{Function, no_function, no_operator, type_name};
 use crate::functions::scales;
 use crate::functions::set_operation::is_set_operation;
-use crate::functions::typed::{TypedFunction, kind_of};
+use crate::functions::typed::{TypedFunction, is_text, kind_of};
 use crate::text::{MAX_PRECISION, TextFormat, TimeZone, numeric};
 use crate::{Error, SqlState, Type};
 
@@ -413,7 +413,7 @@ impl Operands<'_> {
             return self.casts().cast(cast);
         }
         if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = cast.expr.as_ref()
-            && self.kind(&cast.expr)? != Type::Jsonb
+            && is_text(&self.kind(&cast.expr)?)
         {
             return Ok(number_literal(&numeric(text)?));
         }

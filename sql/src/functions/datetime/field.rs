@@ -78,6 +78,19 @@ impl Field {
         }
     }
 
+    /// Whether it is a unit of time, and no number of one thing in another.
+    pub(super) fn is_unit(self) -> bool {
+        !matches!(
+            self,
+            Self::DayOfWeek
+                | Self::IsoDayOfWeek
+                | Self::DayOfYear
+                | Self::IsoYear
+                | Self::Epoch
+                | Self::Julian
+        )
+    }
+
     pub(super) fn is_within_hour(self) -> bool {
         matches!(
             self,
@@ -103,6 +116,34 @@ pub(super) enum Source {
 type Row<T> = std::result::Result<T, ArrowError>;
 
 impl Source {
+    /// The fields that `date_part` computes in floats from the start.
+    pub(super) fn double(self, field: Field) -> Option<f64> {
+        const DAY_SECONDS: f64 = 86_400.0;
+        match (self, field) {
+            (Self::Interval(span), Field::Epoch) => {
+                let seconds = (span.nanoseconds / 1000) as f64 / 1_000_000.0;
+                let years = 365.25 * DAY_SECONDS * f64::from(span.months / 12);
+                let months = 30.0 * DAY_SECONDS * f64::from(span.months % 12);
+                Some(seconds + years + months + DAY_SECONDS * f64::from(span.days))
+            }
+            (Self::Clock { us, zone }, Field::Julian) => {
+                let offset = zone.map_or(0, |zone| i64::from(zone.offset_at(us)));
+                let local = us.saturating_add(offset * SECOND_US);
+                let time = local.rem_euclid(DAY_US);
+                let whole = (time / SECOND_US) as f64;
+                let seconds = whole + (time % SECOND_US) as f64 / 1_000_000.0;
+                let day = local.div_euclid(DAY_US) + 2_440_588;
+                Some(day as f64 + seconds / DAY_SECONDS)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether its Julian day is a whole number.
+    pub(super) fn is_whole_day(self) -> bool {
+        !matches!(self, Self::Clock { .. })
+    }
+
     /// The field in millionths; none if it has no value.
     pub(super) fn field(self, field: Field, kind: &str) -> Row<Option<i128>> {
         let millionths = |value: i64| i128::from(value) * 1_000_000;

@@ -51,6 +51,9 @@ pub(in crate::functions) static DELETE: Typed = Typed {
                     delete_element(&mut value, subscript)?;
                 }
                 DataType::List(_) => {
+                    if !matches!(value, Json::Array(_) | Json::Object(_)) {
+                        return Err(invalid("cannot delete from scalar"));
+                    }
                     for key in texts_at(keys, row).into_iter().flatten().flatten() {
                         delete_key(&mut value, &key)?;
                     }
@@ -153,7 +156,7 @@ pub(super) static DEFINITIONS: &[Typed] = &[
     },
 ];
 
-fn is_empty(value: &Json) -> bool {
+pub(super) fn is_empty(value: &Json) -> bool {
     match value {
         Json::Array(elements) => elements.is_empty(),
         Json::Object(members) => members.is_empty(),
@@ -161,7 +164,7 @@ fn is_empty(value: &Json) -> bool {
     }
 }
 
-fn invalid(message: &str) -> ArrowError {
+pub(super) fn invalid(message: &str) -> ArrowError {
     raise(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
@@ -215,7 +218,12 @@ fn delete_element(value: &mut Json, subscript: i32) -> Row<()> {
 }
 
 /// Puts a value at the end of a path, or deletes what is there. What the path doesn't reach stays.
-fn change(value: &mut Json, path: &[Option<String>], new: Option<&Json>, creates: bool) -> Row<()> {
+pub(super) fn change(
+    value: &mut Json,
+    path: &[Option<String>],
+    new: Option<&Json>,
+    creates: bool,
+) -> Row<()> {
     let Some((step, rest)) = path.split_first() else { return Ok(()) };
     let Some(step) = step else {
         let message = "path element at position 1 is null";

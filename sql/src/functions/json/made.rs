@@ -48,9 +48,13 @@ pub(super) static DEFINITIONS: &[Typed] = &[
         name: "array_to_json",
         settle: |kinds| match kinds {
             [Type::Array(_) | Type::Json] => wants!(kinds, Json, Type::Json),
+            [Type::Array(_) | Type::Json, Type::Boolean | Type::Unknown] => Some(Settled {
+                arguments: vec![Wanted::Json, Wanted::As(Type::Boolean)],
+                returns: Type::Json,
+            }),
             _ => None,
         },
-        invoke: itself,
+        invoke: of_array,
     },
     Typed {
         name: "json_build_array",
@@ -90,6 +94,28 @@ pub(super) static DEFINITIONS: &[Typed] = &[
         },
     },
     Typed {
+        name: "json_object",
+        settle: |kinds| match kinds {
+            [Type::Array(_) | Type::Unknown] => Some(Settled::new([texts()], Type::Json)),
+            [Type::Array(_) | Type::Unknown, Type::Array(_) | Type::Unknown] => {
+                Some(Settled::new([texts(), texts()], Type::Json))
+            }
+            _ => None,
+        },
+        invoke: |arguments| {
+            of_texts(arguments, |members| {
+                let members = members.into_iter().map(|(key, value)| {
+                    let mut text = String::new();
+                    quote(&key, &mut text);
+                    text.push_str(" : ");
+                    value.write(&mut text);
+                    text
+                });
+                format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
+            })
+        },
+    },
+    Typed {
         name: "jsonb_object",
         settle: |kinds| match kinds {
             [Type::Array(_) | Type::Unknown] => Some(Settled::new([texts()], Type::Jsonb)),
@@ -98,7 +124,7 @@ pub(super) static DEFINITIONS: &[Typed] = &[
             }
             _ => None,
         },
-        invoke: of_texts,
+        invoke: |arguments| of_texts(arguments, |members| Json::object(members).text()),
     },
 ];
 
@@ -117,6 +143,24 @@ fn pairs(kinds: &[Type], wanted: &Wanted, returns: Type) -> Option<Settled> {
 /// The argument is what comes out: it has been converted on its way here.
 fn itself(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     Ok(arguments.args[0].clone())
+}
+
+/// An array as it is, or with its elements in lines of their own.
+fn of_array(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let (arrays, is_scalar) = arrays(arguments)?;
+    let Some(flags) = arrays.get(1) else { return itself(arguments) };
+    let flags = flags.as_boolean();
+    let mut builder = StringBuilder::new();
+    for (row, text) in arrays[0].as_string::<i32>().iter().enumerate() {
+        match text.filter(|_| flags.is_valid(row)) {
+            Some(text) if flags.value(row) => {
+                let elements = crate::text::json::elements(text);
+                builder.append_value(format!("[{}]", elements.join(",\n ")));
+            }
+            text => builder.append_option(text),
+        }
+    }
+    shaped(Arc::new(builder.finish()), is_scalar)
 }
 
 /// Joins the arguments of each row; NULL is null.
@@ -160,7 +204,10 @@ fn object(
     shaped(Arc::new(builder.finish()), is_scalar)
 }
 
-fn of_texts(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+fn of_texts(
+    arguments: &ScalarFunctionArgs,
+    write: impl Fn(Vec<(String, Json)>) -> String,
+) -> Result<ColumnarValue> {
     let (arrays, is_scalar) = arrays(arguments)?;
     let invalid = |message: &str| raise(SqlState::ARRAY_SUBSCRIPT_ERROR, message);
     let value = |text: Option<String>| text.map_or(Json::Null, Json::String);
@@ -194,7 +241,7 @@ fn of_texts(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
                 pairs.map(|(first, second)| Ok((key(first)?, value(second)))).collect()
             }
         };
-        builder.append_value(Json::object(members?).text());
+        builder.append_value(write(members?));
     }
     shaped(Arc::new(builder.finish()), is_scalar)
 }

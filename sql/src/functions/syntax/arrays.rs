@@ -1,8 +1,12 @@
 //! `ARRAY[...]`, slices, and `ANY` and `ALL` of an array as calls.
 
-use datafusion::sql::sqlparser::ast::{AccessExpr, BinaryOperator, Expr, Subscript, Value};
+use datafusion::sql::sqlparser::ast::{
+    self, AccessExpr, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    Query, SetExpr, Subscript, Value, ValueWithSpan,
+};
 
-use super::{call, operator};
+use super::operators::operator;
+use super::{call, function};
 use crate::{Error, SqlState, names};
 
 /// The function that makes an array of its arguments.
@@ -40,6 +44,10 @@ pub(super) fn quantified(
         BinaryOperator::PGNotLikeMatch => "!~~",
         BinaryOperator::PGILikeMatch => "~~*",
         BinaryOperator::PGNotILikeMatch => "!~~*",
+        BinaryOperator::PGRegexMatch => "~",
+        BinaryOperator::PGRegexIMatch => "~*",
+        BinaryOperator::PGRegexNotMatch => "!~",
+        BinaryOperator::PGRegexNotIMatch => "!~*",
         other => {
             return Err(Error::unsupported(format!("{other} {}", quantifier.to_uppercase())));
         }
@@ -96,4 +104,45 @@ fn qualified(root: &Expr, names: &[AccessExpr]) -> Option<Expr> {
         parts.push(name.clone());
     }
     Some(Expr::CompoundIdentifier(parts))
+}
+
+/// `ARRAY(SELECT x ...)` as `array_or_empty((SELECT array_agg(x) ...))`.
+pub(super) fn array_of(mut query: Query) -> Result<Expr, Error> {
+    let unsupported = || Error::unsupported("an ARRAY of such a subquery");
+    let order = query.order_by.take();
+    if query.limit_clause.is_some() || query.fetch.is_some() {
+        return Err(unsupported());
+    }
+    let SetExpr::Select(select) = query.body.as_mut() else { return Err(unsupported()) };
+    let is_grouped =
+        !matches!(&select.group_by, ast::GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    if is_grouped || select.having.is_some() || select.distinct.is_some() {
+        return Err(unsupported());
+    }
+    let element = match select.projection.as_slice() {
+        [ast::SelectItem::UnnamedExpr(element)] => element.clone(),
+        [ast::SelectItem::ExprWithAlias { expr, .. }] => expr.clone(),
+        _ => {
+            let message = "subquery must return only one column";
+            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+        }
+    };
+    let clauses = match order {
+        None => vec![],
+        Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(mut keys), .. }) => {
+            for key in &mut keys {
+                // The only column, by its place.
+                if matches!(&key.expr, Expr::Value(ValueWithSpan { value: Value::Number(..), .. }))
+                {
+                    key.expr = element.clone();
+                }
+            }
+            vec![FunctionArgumentClause::OrderBy(keys)]
+        }
+        Some(_) => return Err(unsupported()),
+    };
+    let argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(element));
+    let elements = function("array_agg", vec![argument], clauses);
+    select.projection = vec![ast::SelectItem::UnnamedExpr(elements)];
+    Ok(call("array_or_empty", vec![Expr::Subquery(Box::new(query))]))
 }

@@ -37,6 +37,12 @@ pub(super) fn typed_number(digits: &str, span: Span) -> Result<Option<Expr>, Err
     Ok(Some(cast(ValueWithSpan { value, span }, DataType::Numeric(info))))
 }
 
+/// An `integer`.
+pub(super) fn integer(value: i32) -> Expr {
+    let number = Value::Number(value.to_string(), false);
+    cast(ValueWithSpan { value: number, span: Span::empty() }, DataType::Int4(None))
+}
+
 /// The number without the type that was given to it.
 pub(super) fn untype(expr: &mut Expr) {
     if let Expr::Cast { expr: operand, data_type: DataType::Int4(None), .. } = expr

@@ -15,6 +15,17 @@ const SIDE: &str = "stillframe row";
 /// Rewrites an operator on rows; leaves all else as it is.
 pub(super) fn rewrite(expr: &mut Expr) -> Result<(), Error> {
     let rewritten = match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } => {
+            match (fields(left), fields(right)) {
+                (Some(left), Some(right)) if left.len() == 2 && right.len() == 2 => {
+                    Some(super::calls::overlaps(left.into_iter().chain(right).collect()))
+                }
+                _ => {
+                    let message = "wrong number of parameters on a side of OVERLAPS expression";
+                    return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+                }
+            }
+        }
         Expr::BinaryOp { left, op, right } => match (fields(left), fields(right)) {
             (Some(left), Some(right)) => Some(compare(op, &left, &right)?),
             _ => None,

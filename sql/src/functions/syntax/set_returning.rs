@@ -13,7 +13,11 @@ pub(crate) fn columns(function: &str) -> Option<Vec<SetColumn>> {
     let of_list = |name| vec![SetColumn { name, list: format!("{function} list") }];
     let of_array = |list: &str| vec![SetColumn { name: None, list: list.to_owned() }];
     Some(match function {
-        "generate_series" | "json_object_keys" | "jsonb_object_keys" => of_list(None),
+        "generate_series"
+        | "json_object_keys"
+        | "jsonb_object_keys"
+        | "regexp_matches"
+        | "regexp_split_to_table" => of_list(None),
         "json_array_elements"
         | "json_array_elements_text"
         | "jsonb_array_elements"

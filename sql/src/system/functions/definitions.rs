@@ -18,6 +18,8 @@ pub(super) fn all() -> &'static [Definition] {
         all.extend(session());
         all.extend(names_and_oids());
         all.extend(sizes());
+        all.push(of("clock_timestamp", Type::Timestamptz, |_, _| Some(clock())));
+        all.push(of("timeofday", Type::Text, |_, _| texted(time_of_day())));
         all.extend(NOW.iter().map(|name| of(name, Type::Timestamptz, now)));
         let privileges = PRIVILEGES.iter();
         all.extend(privileges.map(|name| of(name, Type::Boolean, |_, _| Some(true.into()))));
@@ -34,6 +36,16 @@ const NOW: &[&str] = &["now", "transaction_timestamp", "statement_timestamp", "c
 
 fn now(scope: &Scope, _: &[ScalarValue]) -> Option<ScalarValue> {
     Some(ScalarValue::TimestampMicrosecond(Some(scope.now), Some("+00:00".into())))
+}
+
+/// What the clock shows.
+fn clock() -> ScalarValue {
+    let now = chrono::Utc::now().timestamp_micros();
+    ScalarValue::TimestampMicrosecond(Some(now), Some("+00:00".into()))
+}
+
+fn time_of_day() -> String {
+    chrono::Utc::now().format("%a %b %d %H:%M:%S%.6f %Y UTC").to_string()
 }
 
 /// Everybody may do everything.
@@ -296,16 +308,8 @@ fn names_and_oids() -> Vec<Definition> {
             let oid = pg_catalog::schema_oid(&scope.catalog, text(a.first()?)?)?;
             Some(i64::from(oid).into())
         }),
-        of("quote_ident", Type::Text, |_, a| texted(crate::names::quote(text(a.first()?)?))),
-        of("quote_literal", Type::Text, |_, a| texted(quote_literal(a.first()?))),
     ]);
     all
-}
-
-fn quote_literal(value: &ScalarValue) -> String {
-    let text = text(value).map_or_else(|| value.to_string(), str::to_owned);
-    let prefix = if text.contains('\\') { " E" } else { "" };
-    format!("{prefix}'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 fn read(scope: &Scope, kind: &Type, a: &[ScalarValue]) -> Result<Option<ScalarValue>, Error> {
