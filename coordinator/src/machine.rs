@@ -140,6 +140,9 @@ pub struct Machine {
     defect: Defect,
     phase: Phase,
     last_tick: Duration,
+    /// Rows come or go by the clock: a step is owed. Looked at with every tick, so that one step
+    /// serves all rows of a tick.
+    is_due: bool,
     membership: Membership,
     schedule: Schedule,
     sequence: Sequence,
@@ -188,6 +191,7 @@ impl Machine {
             defect,
             phase: Phase::Forming(VecDeque::new()),
             last_tick: Duration::ZERO,
+            is_due: false,
             membership: Membership::new(settings.epoch, settings.members.clone()),
             schedule: Schedule::new(defect),
             sequence: Sequence::new(settings.epoch, defect),
@@ -305,6 +309,7 @@ impl Machine {
                 self.give_up_waiting(now, effects);
                 self.trim_history();
                 self.tell_retention(effects);
+                self.is_due = self.membership.due_us().is_some_and(|due| due <= now.wall_us);
             }
         }
     }

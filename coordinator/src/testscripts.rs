@@ -74,6 +74,8 @@ struct Runner {
     generation: Generation,
     /// What hosts said last of how far they are with filling.
     filling: Option<Filling>,
+    /// When rows come or go by the clock, as hosts said last.
+    due_us: Option<i64>,
 }
 
 type Parsed<T> = Result<T, Box<dyn Error>>;
@@ -231,6 +233,12 @@ impl Runner {
         if let Some(word) = args.take_key("filling") {
             self.filling = filling(word)?;
         }
+        if let Some(word) = args.take_key("due") {
+            self.due_us = match word {
+                "none" => None,
+                seconds => Some(seconds.parse::<i64>()? * 1_000_000),
+            };
+        }
         match &action {
             Some(Action::Replace { generation, .. }) => {
                 (self.generation, self.filling) = (*generation, None);
@@ -244,7 +252,7 @@ impl Runner {
             Some(Action::Cutover { .. }) => self.filling = None,
             _ => {}
         }
-        let filling = self.filling;
+        let (filling, due_us) = (self.filling, self.due_us);
         let (mut done, mut step) =
             (newest.map(|newest| newest.number), action.as_ref().map(Action::step));
         let mut circuit = self.generation.next();
@@ -270,7 +278,7 @@ impl Runner {
             let port = 1000 * (host.0 as u16 + 1) + circuit.0 as u16;
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             let exchange = (circuit, address);
-            let report = Report { host, epoch, done, step, exchange, took_us: 0, filling };
+            let report = Report { host, epoch, done, step, exchange, took_us: 0, filling, due_us };
             let event = Event::Reported(report);
             let incarnation = from.unwrap_or(self.members[host.0 as usize]);
             cluster::Event::Heard { incarnation, event }

@@ -6,7 +6,7 @@ use std::thread;
 use dbsp::Runtime;
 use stillframe_protocol::{HostError, Program};
 
-use crate::circuit::construct;
+use crate::circuit::{Clock, construct};
 use crate::{EngineError, Functions};
 
 /// Builds a program for one worker and throws it away. Blocks for some milliseconds.
@@ -20,7 +20,9 @@ pub fn check(program: &Arc<Program>, functions: &Functions) -> Result<(), HostEr
     let (program, functions) = (Arc::clone(program), functions.clone());
     let build = move || -> Result<(), EngineError> {
         // What is wrong comes out beside the circuit: dbsp would make text of it.
-        let build = move |circuit: &mut _| Ok(construct(circuit, &program, &functions).map(drop));
+        let build = move |circuit: &mut _| {
+            Ok(construct(circuit, &program, &functions, &Clock::default()).map(drop))
+        };
         let (handle, built) = Runtime::init_circuit(1, build)?;
         drop(handle);
         built

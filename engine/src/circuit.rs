@@ -23,6 +23,7 @@ mod semijoin;
 mod source;
 mod streams;
 mod table;
+mod temporal;
 mod union;
 mod unnest;
 mod values;
@@ -33,10 +34,12 @@ use dbsp::RootCircuit;
 use stillframe_protocol::{Program, RelationId};
 
 use builder::Builder;
+use publish::Published;
 
 pub use explain::explain;
 pub use output::{RelationOutput, ShardSnapshot, Snapshot};
 pub use table::TableInput;
+pub use temporal::Clock;
 
 use crate::{EngineError, Functions};
 
@@ -47,6 +50,15 @@ pub struct Circuit {
     pub inputs: HashMap<RelationId, TableInput>,
     /// What is read of each table and view.
     pub outputs: HashMap<RelationId, RelationOutput>,
+    dues: Vec<Published<Option<i64>>>,
+}
+
+impl Circuit {
+    /// The first moment at which the clock alone changes what one of the host's workers has.
+    pub(crate) fn due_us(&self, workers: usize) -> Option<i64> {
+        let due = |worker| self.dues.iter().filter_map(move |due| due.get(worker).flatten()).min();
+        (0..workers).filter_map(due).min()
+    }
 }
 
 /// Builds what a program computes. To be called by each worker of each host with the same program.
@@ -59,8 +71,9 @@ pub fn construct(
     circuit: &mut RootCircuit,
     program: &Program,
     functions: &Functions,
+    clock: &Clock,
 ) -> Result<Circuit, EngineError> {
-    let mut builder = Builder::new(circuit, functions);
+    let mut builder = Builder::new(circuit, functions, clock);
     let mut built = Circuit::default();
     for table in &program.tables {
         let (input, output) = builder.table(table)?;
@@ -70,6 +83,7 @@ pub fn construct(
     for view in &program.views {
         built.outputs.insert(view.id, builder.view(view)?);
     }
+    built.dues = builder.dues;
     Ok(built)
 }
 

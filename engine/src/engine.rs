@@ -102,25 +102,27 @@ impl Engine {
     fn execute(&mut self, membership: &Membership, command: &Command) -> Result<Made, Failure> {
         let started = Instant::now();
         let mut made = match &command.action {
-            Action::Advance { step, transactions, .. } => self.advance(*step, transactions)?,
-            Action::Replace { step, generation, program, exchange, is_hidden, .. } => {
-                let blueprint = self.blueprint(membership, *generation, program, exchange);
-                self.replace(*step, &blueprint, *is_hidden)?
+            Action::Advance { step, transactions, clock_us } => {
+                self.advance(*step, *clock_us, transactions)?
             }
-            Action::ReplaceOnline { step, generation, program, exchange, .. } => {
+            Action::Replace { step, clock_us, generation, program, exchange, is_hidden } => {
                 let blueprint = self.blueprint(membership, *generation, program, exchange);
-                self.replace_online(*step, &blueprint)?
+                self.replace(*step, *clock_us, &blueprint, *is_hidden)?
+            }
+            Action::ReplaceOnline { step, clock_us, generation, program, exchange } => {
+                let blueprint = self.blueprint(membership, *generation, program, exchange);
+                self.replace_online(*step, *clock_us, &blueprint)?
             }
             Action::Pump { slices, .. } => {
                 self.live()?.pump(*slices).map_err(broken)?;
                 self.made(None)
             }
-            Action::Cutover { step, .. } => {
+            Action::Cutover { step, clock_us } => {
                 if !self.live()?.end_filling() {
                     return Err(refused("there is more to fill before the cutover"));
                 }
                 self.hidden.clear();
-                self.step(*step, None)?
+                self.step(*step, *clock_us, None)?
             }
         };
         made.done.took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -155,7 +157,12 @@ impl Engine {
     }
 
     /// Feeds what transactions have staged, and makes a step of it.
-    fn advance(&mut self, step: Step, transactions: &[TransactionId]) -> Result<Made, Failure> {
+    fn advance(
+        &mut self,
+        step: Step,
+        clock_us: i64,
+        transactions: &[TransactionId],
+    ) -> Result<Made, Failure> {
         let staged = self.shared.update(|state| state.enter(transactions));
         let live = self.live()?;
         let inputs = live.inputs();
@@ -175,13 +182,13 @@ impl Engine {
             }
         }
         live.record(entered);
-        self.step(step, None)
+        self.step(step, clock_us, None)
     }
 
     /// Makes a step of what has entered.
-    fn step(&mut self, step: Step, old: Option<&Frame>) -> Result<Made, Failure> {
+    fn step(&mut self, step: Step, clock_us: i64, old: Option<&Frame>) -> Result<Made, Failure> {
         let live = self.live()?;
-        live.step().map_err(broken)?;
+        live.step(clock_us).map_err(broken)?;
         let filling = live.filling();
         let frame = self.frame(step, old);
         let mut made = self.made(Some(frame));
@@ -194,6 +201,7 @@ impl Engine {
     fn replace(
         &mut self,
         step: Step,
+        clock_us: i64,
         blueprint: &Blueprint,
         is_hidden: bool,
     ) -> Result<Made, Failure> {
@@ -204,7 +212,7 @@ impl Engine {
         self.shared.update(|state| state.enter_circuit(generation));
         let old = self.shared.update(|state| state.newest());
         let replaced = self.live.replace(live);
-        let mut made = self.step(step, old.as_deref())?;
+        let mut made = self.step(step, clock_us, old.as_deref())?;
         if is_hidden && let Some(old) = old {
             made.done.frame = Some(Frame { step, relations: old.relations.clone() });
         }
@@ -215,12 +223,17 @@ impl Engine {
 
     /// Puts a new circuit in the place of the old one, in which all that there was goes on while
     /// what is new is filled. If dbsp can't do that, the old one makes the step.
-    fn replace_online(&mut self, step: Step, blueprint: &Blueprint) -> Result<Made, Failure> {
+    fn replace_online(
+        &mut self,
+        step: Step,
+        clock_us: i64,
+        blueprint: &Blueprint,
+    ) -> Result<Made, Failure> {
         let known: HashSet<_> = self.live()?.outputs().keys().copied().collect();
         let is_known = |relation: &RelationId| known.contains(relation);
         // What enters a new table meanwhile would be missing from what reads it.
         if !blueprint.program.tables.iter().all(|table| is_known(&table.id)) {
-            return self.stay(step);
+            return self.stay(step, clock_us);
         }
         let (mut live, origin) = self.start(blueprint, Fill::Beside)?;
         let origin = origin.ok_or_else(|| broken("a circuit has no checkpoint"))?;
@@ -228,7 +241,7 @@ impl Engine {
         self.shared.update(|state| state.enter_circuit(generation));
         let begun = live.begin_filling(origin).map_err(broken)?;
         if begun {
-            live.step().map_err(broken)?;
+            live.step(clock_us).map_err(broken)?;
         }
         let moves = |relation: &RelationId| {
             let output = live.outputs().get(relation);
@@ -239,7 +252,7 @@ impl Engine {
             self.next = NextExchange::bind(&self.site.exchange, generation).map_err(broken)?;
             let old = self.live()?.generation();
             self.shared.update(|state| state.enter_circuit(old));
-            return self.stay(step);
+            return self.stay(step, clock_us);
         }
         self.hidden = live.outputs().keys().copied().filter(|id| !is_known(id)).collect();
         let filling = live.filling();
@@ -250,8 +263,8 @@ impl Engine {
     }
 
     /// Makes the step of a replacement with the old circuit.
-    fn stay(&mut self, step: Step) -> Result<Made, Failure> {
-        let mut made = self.step(step, None)?;
+    fn stay(&mut self, step: Step, clock_us: i64) -> Result<Made, Failure> {
+        let mut made = self.step(step, clock_us, None)?;
         made.done.filling = Some(Filling::Refused);
         Ok(made)
     }
@@ -315,7 +328,9 @@ impl Engine {
     fn made(&self, frame: Option<Frame>) -> Made {
         let filling = self.live.as_ref().and_then(LiveCircuit::filling);
         let exchange = self.next.reported();
-        Made { done: Done { frame, tables: None, took_us: 0, exchange, filling }, replaced: None }
+        let due_us = self.live.as_ref().and_then(LiveCircuit::due_us);
+        let done = Done { frame, tables: None, took_us: 0, exchange, filling, due_us };
+        Made { done, replaced: None }
     }
 
     /// The frame of the step that the circuit has just made, without what is still being filled.

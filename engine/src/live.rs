@@ -27,7 +27,7 @@ use stillframe_protocol::{Filling, Generation, Program, RelationId};
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use crate::circuit::{Circuit, RelationOutput, TableInput, construct};
+use crate::circuit::{Circuit, Clock, RelationOutput, TableInput, construct};
 use crate::exchange::{Descriptors, ExchangeOptions, Lent, Lost, NextExchange, Place, Tunnel};
 use crate::storage::MemoryStorage;
 use crate::{EngineError, Functions};
@@ -96,6 +96,7 @@ pub(crate) struct LiveCircuit {
     generation: Generation,
     handle: DBSPHandle,
     circuit: Circuit,
+    clock: Clock,
     workers: usize,
     storage: MemoryStorage,
     directory: PathBuf,
@@ -144,8 +145,10 @@ impl LiveCircuit {
         config.dev_tweaks.fbuf_slab_bytes_per_class = Some(FREE_BLOCK_BYTES);
 
         let (program, functions) = (Arc::clone(program), functions.clone());
+        let clock = Clock::default();
+        let read = clock.clone();
         let built = Runtime::init_circuit(config, move |circuit| {
-            Ok(construct(circuit, &program, &functions)?)
+            Ok(construct(circuit, &program, &functions, &read)?)
         });
         match built {
             Ok((handle, circuit)) => {
@@ -153,6 +156,7 @@ impl LiveCircuit {
                     generation: place.generation,
                     handle,
                     circuit,
+                    clock,
                     workers: local_workers,
                     storage: origin.storage,
                     directory,
@@ -186,6 +190,11 @@ impl LiveCircuit {
         &self.circuit.outputs
     }
 
+    /// The first moment at which the clock alone changes something on this host.
+    pub(crate) fn due_us(&self) -> Option<i64> {
+        self.circuit.due_us(self.workers)
+    }
+
     /// How many of the circuit's workers run on this host.
     pub(crate) fn workers(&self) -> usize {
         self.workers
@@ -197,7 +206,8 @@ impl LiveCircuit {
     /// # Errors
     ///
     /// The circuit can't be used any more.
-    pub(crate) fn step(&mut self) -> Result<(), EngineError> {
+    pub(crate) fn step(&mut self, clock_us: i64) -> Result<(), EngineError> {
+        self.clock.set(clock_us);
         self.handle.transaction()?;
         // Hosts would go apart if one of them had to make another step for it. It can't be: a
         // transaction isn't committed before all workers of all hosts have replayed everything.

@@ -64,6 +64,8 @@ pub(crate) struct Done {
     pub(crate) exchange: (Generation, SocketAddr),
     /// How far what is new in the circuit is filled.
     pub(crate) filling: Option<Filling>,
+    /// When the clock alone changes something.
+    pub(crate) due_us: Option<i64>,
 }
 
 /// Everything a host knows.
@@ -77,6 +79,7 @@ pub(crate) struct State {
     took_us: u64,
     exchange: (Generation, SocketAddr),
     filling: Option<Filling>,
+    due_us: Option<i64>,
     /// The circuit that makes the steps.
     circuit: Option<Generation>,
     /// A host that can't take part in its steps any more.
@@ -108,6 +111,7 @@ impl State {
             took_us: 0,
             exchange,
             filling: None,
+            due_us: None,
             circuit: None,
             lost: None,
             staging: StagingArea::default(),
@@ -199,6 +203,7 @@ impl State {
         self.took_us = done.took_us;
         self.exchange = done.exchange;
         self.filling = done.filling;
+        self.due_us = done.due_us;
         if let Some(frame) = done.frame {
             self.frames.publish(frame);
         }
@@ -330,6 +335,7 @@ impl State {
             exchange: self.exchange,
             took_us: self.took_us,
             filling: self.filling,
+            due_us: self.due_us,
         }
     }
 }

@@ -39,6 +39,7 @@ fn report(epoch: Epoch) -> Report {
         exchange: (Generation(2), SocketAddr::from(([127, 0, 0, 1], 9))),
         took_us: 3,
         filling: None,
+        due_us: None,
     }
 }
 

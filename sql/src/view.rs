@@ -20,6 +20,7 @@ mod recursion;
 mod scan;
 mod set_operation;
 mod subquery;
+mod temporal;
 #[cfg(test)]
 mod tests;
 mod topk;
@@ -180,6 +181,9 @@ impl Compiler<'_> {
 
     /// An expression over rows.
     fn convert(&self, expr: &Expr, schema: &DFSchema, rows: &Rows) -> Result<Expression, Error> {
+        if temporal::reads_clock(expr) {
+            return Err(temporal::misplaced("now"));
+        }
         self.around.convert(expr, schema, &|place| rows.width + place)
     }
 

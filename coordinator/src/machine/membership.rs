@@ -93,6 +93,11 @@ impl Membership {
         self.reports.iter().map(|report| report.as_ref()?.filling).collect()
     }
 
+    /// The first moment at which rows come or go by the clock alone.
+    pub(super) fn due_us(&self) -> Option<i64> {
+        self.reports.iter().filter_map(|report| report.as_ref()?.due_us).min()
+    }
+
     pub(super) fn status(&self) -> Vec<HostStatus> {
         self.hosts()
             .zip(&self.members)

@@ -15,8 +15,8 @@ impl Machine {
     /// A command is done: its step is common, those it was made for are answered, and the next may
     /// come.
     pub(super) fn complete(&mut self, now: Now, flight: InFlight, effects: &mut Vec<Effect>) {
-        let InFlight { command, transactions, sent_at, .. } = flight;
-        if let Err((host, violation)) = self.conclude_job(&command.action) {
+        let InFlight { command, transactions, sent_at, is_due, .. } = flight;
+        if let Err((host, violation)) = self.conclude_job(&command.action, is_due) {
             self.fail(host, &violation, effects);
             return;
         }
@@ -42,7 +42,7 @@ impl Machine {
     }
 
     /// What a command that is done means for changes of the catalog.
-    fn conclude_job(&mut self, action: &Action) -> Result<(), (HostId, String)> {
+    fn conclude_job(&mut self, action: &Action, is_due: bool) -> Result<(), (HostId, String)> {
         let fillings = self.membership.fillings();
         let takes_effect = match action {
             Action::Replace { is_hidden, .. } => {
@@ -61,6 +61,7 @@ impl Machine {
                 breaks!(self.defect, ShowsUnfilled)
             }
             Action::Cutover { .. } => true,
+            Action::Advance { .. } if is_due => false,
             Action::Advance { transactions, .. } => transactions.is_empty() || self.jobs.enters(),
             Action::Pump { .. } => false,
         };
@@ -86,12 +87,15 @@ impl Machine {
                 }
             }
             Phase::Live => {
-                let waits = !self.sequence.waiting_transactions().is_empty();
+                let is_due = self.is_due;
+                let waits = is_due || !self.sequence.waiting_transactions().is_empty();
                 match self.schedule.next(waits, self.jobs.need()) {
                     None => {}
                     Some(Kind::Transactions) => {
                         let transactions = self.sequence.take_transactions();
-                        self.send(now, Work::Advance, transactions, effects);
+                        self.is_due = false;
+                        let work = if is_due { Work::AdvanceClock } else { Work::Advance };
+                        self.send(now, work, transactions, effects);
                     }
                     Some(Kind::Changes) => {
                         if let Some(task) = self.jobs.take() {

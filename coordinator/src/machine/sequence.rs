@@ -3,7 +3,7 @@
 //! A command is sent to all hosts when all have reported the one before, and never changes. Every
 //! command but a pump makes the next step; the step is common when the last host has reported it.
 //! Transactions that come while one is under way wait and share the next `Advance`. No command is
-//! sent for nothing.
+//! sent for nothing: a step without transactions is one at whose clock rows come or go.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -39,6 +39,9 @@ pub(super) struct InFlight {
     /// Whose changes enter or take effect with it.
     pub(super) transactions: Vec<TransactionId>,
     pub(super) sent_at: Duration,
+    /// Whether it is an `Advance` that was sent because its clock changes something, whether or not
+    /// there are transactions.
+    pub(super) is_due: bool,
     awaited: BTreeSet<HostId>,
 }
 
@@ -46,6 +49,8 @@ pub(super) struct InFlight {
 pub(super) enum Work {
     /// Make a step of what transactions have staged.
     Advance,
+    /// The same, because a row comes or goes at this clock: there may be no transactions.
+    AdvanceClock,
     /// Make a step in which only the catalog changes.
     Describe,
     /// Make a step with a new circuit, which may be hidden.
@@ -161,8 +166,9 @@ impl Sequence {
             false => self.clock_us.max(now.wall_us),
         };
         let (clock_us, generation) = (self.clock_us, self.generation.next());
+        let is_due = matches!(work, Work::AdvanceClock);
         let action = match work {
-            Work::Advance => {
+            Work::Advance | Work::AdvanceClock => {
                 let transactions = transactions.clone();
                 Action::Advance { step, clock_us, transactions }
             }
@@ -185,6 +191,7 @@ impl Sequence {
             command: Arc::clone(&command),
             transactions,
             sent_at: now.elapsed,
+            is_due,
             awaited: hosts,
         });
         command
@@ -239,7 +246,10 @@ impl Sequence {
                     | Action::Pump { .. }
                     | Action::Replace { is_hidden: true, .. }
             );
-            unseen || flight.command.number == CommandNumber(0) || !flight.transactions.is_empty()
+            unseen
+                || flight.is_due
+                || flight.command.number == CommandNumber(0)
+                || !flight.transactions.is_empty()
         })
     }
 

@@ -292,6 +292,7 @@ impl SimulatedHost {
 
     fn report(&self) -> Report {
         Report {
+            due_us: None,
             host: self.id,
             epoch: self.epoch.unwrap_or_default(),
             done: self.done.as_ref().map(|done| done.number),

@@ -210,4 +210,8 @@ pub struct Report {
     /// [`Action::ReplaceOnline`] that it had to refuse, it says so until the next command.
     #[serde(default)]
     pub filling: Option<Filling>,
+    /// The first moment at which a row comes or goes by the clock alone, in microseconds since
+    /// 1970-01-01 UTC: a step whose clock shows it is owed. None if there is no such row.
+    #[serde(default)]
+    pub due_us: Option<i64>,
 }

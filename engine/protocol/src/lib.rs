@@ -62,8 +62,8 @@ pub use partition::{
     WindowFunction,
 };
 pub use plan::{
-    Aggregate, AggregateFunction, Fingerprint, Fingerprints, JoinKey, Plan, Program, Table, View,
-    shared,
+    Aggregate, AggregateFunction, Fingerprint, Fingerprints, JoinKey, Moment, MomentUnit, Plan,
+    Program, Table, View, shared,
 };
 pub use registration::{Registration, Standing};
 pub use scan::{ScanPart, ScanRequest, ScanStream};

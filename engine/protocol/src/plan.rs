@@ -167,6 +167,16 @@ pub enum Plan {
         /// The columns that come out.
         schema: SchemaRef,
     },
+    /// The rows that are there at the step's clock, for as long as it is between two moments of each.
+    /// A NULL among the moments, and the row is never there.
+    Temporal {
+        /// Where rows come from.
+        input: Arc<Plan>,
+        /// From the latest of these moments on.
+        from: Vec<Moment>,
+        /// Until before the earliest of these.
+        until: Vec<Moment>,
+    },
     /// WITH RECURSIVE: the base's rows, what the term makes of them, what the term makes of that, and
     /// so on until nothing comes out. An iteration reads the rows of the last one only.
     Recursion {
@@ -189,6 +199,41 @@ pub enum Plan {
         /// Its columns.
         schema: SchemaRef,
     },
+}
+
+/// When a row comes or goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// An `Int64` over the input: a number of units since 1970-01-01 UTC.
+    pub expression: Expression,
+    /// What it counts in: a day or a microsecond.
+    pub unit: MomentUnit,
+    /// So many microseconds later.
+    pub offset_us: i64,
+}
+
+/// What a [`Moment`] counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MomentUnit {
+    /// Days.
+    Day,
+    /// Microseconds.
+    Microsecond,
+}
+
+impl Moment {
+    /// The moment for a value of its expression. Infinity stays what it is.
+    pub fn us(&self, value: i64) -> i64 {
+        const DAY_US: i64 = 86_400_000_000;
+        let us = match self.unit {
+            MomentUnit::Day => value.saturating_mul(DAY_US),
+            MomentUnit::Microsecond => value,
+        };
+        match us {
+            i64::MIN | i64::MAX => us,
+            us => us.saturating_add(self.offset_us),
+        }
+    }
 }
 
 /// A pair of columns of the two sides of a join that must be equal; their types are the same.
@@ -257,7 +302,9 @@ impl Plan {
             | Self::UnionAll { schema, .. }
             | Self::Recursion { schema, .. }
             | Self::Given { schema, .. } => Arc::clone(schema),
-            Self::Filter { input, .. } | Self::Distinct { input } => input.schema(),
+            Self::Filter { input, .. }
+            | Self::Temporal { input, .. }
+            | Self::Distinct { input } => input.schema(),
             Self::Semijoin { left, .. } => left.schema(),
             Self::Reference(_) => Arc::new(Schema::empty()),
         }
@@ -271,6 +318,7 @@ impl Plan {
             | Self::Values { .. }
             | Self::Given { .. } => vec![],
             Self::Filter { input, .. }
+            | Self::Temporal { input, .. }
             | Self::Project { input, .. }
             | Self::Aggregate { input, .. }
             | Self::Unnest { input, .. }
@@ -309,6 +357,7 @@ impl Plan {
             | Self::Values { .. }
             | Self::Given { .. } => {}
             Self::Filter { input, .. }
+            | Self::Temporal { input, .. }
             | Self::Project { input, .. }
             | Self::Aggregate { input, .. }
             | Self::Unnest { input, .. }
@@ -335,6 +384,7 @@ impl Plan {
         match &mut self {
             Self::Reference(_)
             | Self::Filter { .. }
+            | Self::Temporal { .. }
             | Self::Semijoin { .. }
             | Self::Distinct { .. } => {}
             Self::Relation { schema, .. }

@@ -11,11 +11,13 @@ use super::explain::Notes;
 use super::identity::Identity;
 use super::output::RelationOutput;
 use super::partition::Partitioning;
+use super::publish::Published;
 use super::recursion::Recursion;
 use super::relation::Relation;
 use super::semijoin::Semijoin;
 use super::source::{Books, KeyedStream, RowStream};
 use super::table::{self, TableInput};
+use super::temporal::{Clock, Temporal};
 use crate::row::Codec;
 use crate::{EngineError, Functions};
 
@@ -31,6 +33,10 @@ pub(crate) struct Builder<'a> {
     pub(super) notes: Notes,
     fingerprints: Fingerprints,
     pub(super) functions: &'a Functions,
+    /// Of the steps.
+    pub(super) clock: &'a Clock,
+    /// Where operators tell when the clock alone changes something.
+    pub(super) dues: Vec<Published<Option<i64>>>,
     /// Tables and views.
     relations: HashMap<RelationId, Relation>,
     /// What [`Plan::Given`] stands for, in the circuit of a recursion's term.
@@ -45,13 +51,19 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    pub(crate) fn new(circuit: &'a RootCircuit, functions: &'a Functions) -> Self {
+    pub(crate) fn new(
+        circuit: &'a RootCircuit,
+        functions: &'a Functions,
+        clock: &'a Clock,
+    ) -> Self {
         Self {
             circuit,
             identity: Identity::default(),
             notes: Notes::default(),
             fingerprints: Fingerprints::default(),
             functions,
+            clock,
+            dues: vec![],
             relations: HashMap::new(),
             given: vec![],
             built: HashMap::new(),
@@ -159,6 +171,10 @@ impl<'a> Builder<'a> {
             Plan::Filter { input, predicate } => {
                 self.notes.note(STATELESS);
                 self.relation(input)?.filter(predicate)
+            }
+            Plan::Temporal { input, from, until } => {
+                let input = self.relation(input)?;
+                self.temporal(Temporal { fingerprint, input, from, until })
             }
             Plan::Project { input, expressions, schema } => {
                 self.notes.note(STATELESS);

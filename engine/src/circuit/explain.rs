@@ -9,6 +9,7 @@ use dbsp::{RootCircuit, Runtime};
 use stillframe_protocol::{Computation, Plan, Program, RelationId};
 
 use super::builder::Builder;
+use super::temporal::Clock;
 use crate::{EngineError, Functions};
 
 /// Tells how a view is maintained: per node of its plan, from the top, what operators it becomes,
@@ -48,7 +49,8 @@ fn explain_in(
     program: &Program,
     functions: &Functions,
 ) -> Result<Vec<String>, EngineError> {
-    let mut builder = Builder::new(circuit, functions);
+    let clock = Clock::default();
+    let mut builder = Builder::new(circuit, functions, &clock);
     for table in &program.tables {
         builder.table(table)?;
     }
@@ -103,6 +105,7 @@ impl Notes {
             },
             Plan::Distinct { .. } => "Distinct",
             Plan::UnionAll { .. } => "Union",
+            Plan::Temporal { .. } => "Temporal filter",
             Plan::Recursion { .. } => "Recursion",
             Plan::Given { .. } => "Given",
         };

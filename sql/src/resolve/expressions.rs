@@ -316,6 +316,14 @@ impl Walk<'_, '_, '_> {
         if function.name.0.len() > 1 || span != RESOLVED {
             function.name = ObjectName::from(vec![resolved(&name)]);
         }
+        if matches!(function.args, FunctionArguments::None) {
+            // Its name alone, once it is quoted, would be that of a column.
+            function.args = FunctionArguments::List(FunctionArgumentList {
+                duplicate_treatment: None,
+                args: vec![],
+                clauses: vec![],
+            });
+        }
         if let FunctionArguments::Subquery(query) = &mut function.args {
             let columns = self.resolver.query(query, Some(self.scope))?;
             if columns.len() != 1 {

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use stillframe_protocol::numeric::Numeric;
 use stillframe_protocol::{
-    AggregateFunction, BinaryOperator, Computation, Expression, JoinKey, Literal, Plan, SortKey,
-    UnaryOperator, WindowFunction,
+    AggregateFunction, BinaryOperator, Computation, Expression, JoinKey, Literal, Moment,
+    MomentUnit, Plan, SortKey, UnaryOperator, WindowFunction,
 };
 
 /// The operators of a plan.
@@ -73,6 +73,15 @@ fn operator(plan: &Plan) -> String {
         Plan::Partition { keys, computation, .. } => partition(keys, computation),
         Plan::Distinct { .. } => "Distinct".to_owned(),
         Plan::UnionAll { .. } => "UnionAll".to_owned(),
+        Plan::Temporal { from, until, .. } => {
+            let moments = |moments: &[Moment]| {
+                list(moments.iter().map(|moment| {
+                    let unit = if moment.unit == MomentUnit::Day { " days" } else { "" };
+                    format!("{}{unit} {:+}us", expression(&moment.expression), moment.offset_us)
+                }))
+            };
+            format!("Temporal filter from [{}] until [{}]", moments(from), moments(until))
+        }
         Plan::Recursion { distinct: true, .. } => "Recursion UNION".to_owned(),
         Plan::Recursion { distinct: false, .. } => "Recursion UNION ALL".to_owned(),
         Plan::Given { place: 0, .. } => "Last iteration".to_owned(),

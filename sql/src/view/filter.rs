@@ -8,7 +8,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Filter, LogicalP
 use stillframe_protocol::{BinaryOperator, Expression, Plan};
 
 use super::equal::{Equalities, Key};
-use super::{Compiler, Rows, build, topk};
+use super::{Compiler, Rows, build, temporal, topk};
 use crate::Error;
 use crate::query::{Apply, classify};
 
@@ -50,6 +50,18 @@ impl Compiler<'_> {
     }
 
     fn passing(&self, rows: Rows, schema: &DFSchema, conditions: &[&Expr]) -> Result<Rows, Error> {
+        let (of_clock, conditions): (Vec<&Expr>, Vec<&Expr>) =
+            conditions.iter().copied().partition(|condition| temporal::reads_clock(condition));
+        let rows = self.passing_always(rows, schema, &conditions)?;
+        self.passing_now(rows, schema, &of_clock)
+    }
+
+    pub(super) fn passing_always(
+        &self,
+        rows: Rows,
+        schema: &DFSchema,
+        conditions: &[&Expr],
+    ) -> Result<Rows, Error> {
         let conditions = conditions.iter().map(|expr| self.convert(expr, schema, &rows));
         match conjunction(conditions.collect::<Result<_, _>>()?) {
             None => Ok(rows),

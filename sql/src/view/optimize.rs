@@ -13,7 +13,7 @@ use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::push_down_filter::PushDownFilter;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
 
-use super::set_operation;
+use super::{set_operation, temporal};
 use crate::query::{classify, with_applies};
 use crate::{Error, SqlState};
 
@@ -31,8 +31,9 @@ static RULES: LazyLock<Optimizer> = LazyLock::new(|| {
 
 /// Brings a query, whose types are settled, near to the protocol's operators.
 pub(super) fn optimize(state: &SessionState, query: &LogicalPlan) -> Result<LogicalPlan, Error> {
-    refuse_volatile(query)?;
-    optimize_subquery(state, query)
+    let marked = temporal::marked(query.clone()).map_err(classify)?;
+    refuse_volatile(&marked)?;
+    optimize_subquery(state, &marked)
 }
 
 /// The same for a subquery of a query that has been looked at.
@@ -63,6 +64,9 @@ fn refuse_volatile(query: &LogicalPlan) -> Result<(), Error> {
     });
     visited.map_err(classify)?;
     let Some(function) = found else { return Ok(()) };
+    if temporal::is_clock(&function) {
+        return Err(temporal::misplaced(&function));
+    }
     let message = format!("function {function}() is not supported in a materialized view");
     Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_hint(
         "A view's rows may depend on nothing but the rows it reads. Store the value in a table, \

@@ -67,6 +67,7 @@ impl State {
     fn report(&self, epoch: Epoch) -> Report {
         let port = 1000 + self.generation.0 as u16;
         Report {
+            due_us: None,
             host: self.id,
             epoch,
             done: self.commands.last().map(|command| command.number),

@@ -49,7 +49,10 @@ impl Shape {
                 RowByRow if !distinct => Whole,
                 shape => shape,
             },
-            Plan::Aggregate { .. } | Plan::Partition { .. } | Plan::Recursion { .. } => {
+            Plan::Temporal { .. }
+            | Plan::Aggregate { .. }
+            | Plan::Partition { .. }
+            | Plan::Recursion { .. } => {
                 let mut inputs = term.inputs().into_iter();
                 if inputs.all(|input| of(input) == Constant) { Constant } else { Whole }
             }

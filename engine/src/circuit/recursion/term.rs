@@ -23,6 +23,7 @@ use crate::circuit::explain::Notes;
 use crate::circuit::linear::Changes;
 use crate::circuit::relation::Relation;
 use crate::circuit::source::{Books, Placement, Source, SourceStream};
+use crate::circuit::temporal::Clock;
 use crate::row::{Codec, Row};
 
 /// How often rows are there, or how that has changed.
@@ -96,7 +97,9 @@ struct Parts {
 
 impl Parts {
     fn build(circuit: &RootCircuit, definition: &Definition) -> Result<Self, EngineError> {
-        let mut builder = Builder::new(circuit, &definition.functions);
+        // What depends on the clock isn't part of a term.
+        let clock = Clock::default();
+        let mut builder = Builder::new(circuit, &definition.functions, &clock);
         let mut inboxes = vec![];
         for (place, schema) in definition.schemas.iter().enumerate() {
             let plan = stillframe_protocol::Plan::Given { place, schema: Arc::clone(schema) };

@@ -178,7 +178,7 @@ impl Drop for Cluster {
 fn run(config: CircuitConfig, program: &Arc<Program>, workers: usize, jobs: &Receiver<Job>) {
     let program = Arc::clone(program);
     let (handle, circuit) = Runtime::init_circuit(config, move |circuit| {
-        Ok(construct(circuit, &program, &functions())?)
+        Ok(construct(circuit, &program, &functions(), &Default::default())?)
     })
     .unwrap();
     let mut host = RunningHost { handle, circuit, workers };

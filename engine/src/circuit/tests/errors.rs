@@ -231,7 +231,12 @@ fn plans_that_make_no_sense_are_refused() {
         let program = program(std::slice::from_ref(rows));
         let config = dbsp::circuit::CircuitConfig::with_workers(1);
         let result = dbsp::Runtime::init_circuit(config, move |circuit| {
-            let built = super::super::construct(circuit, &program, &super::cluster::functions());
+            let built = super::super::construct(
+                circuit,
+                &program,
+                &super::cluster::functions(),
+                &Default::default(),
+            );
             Ok(matches!(built, Err(EngineError::InvalidPlan(_))))
         });
         let (handle, refused) = result.unwrap();
