@@ -96,6 +96,10 @@ pub struct Column {
     /// What COMMENT ON says of it.
     #[serde(default)]
     pub comment: Option<String>,
+    /// How many digits the seconds of a moment may have; without it six. It is no part of the type:
+    /// what reads the column finds the values rounded.
+    #[serde(default)]
+    pub second_digits: Option<u8>,
 }
 
 /// What a relation is.
@@ -266,7 +270,15 @@ impl Relation {
 impl Column {
     /// A column that takes NULL, and does without a value.
     pub fn new(name: String, kind: Type) -> Self {
-        Self { name, kind, not_null: false, default: None, generated: None, comment: None }
+        Self {
+            name,
+            kind,
+            not_null: false,
+            default: None,
+            generated: None,
+            comment: None,
+            second_digits: None,
+        }
     }
 
     /// The Arrow field that carries it; the SQL type travels in its metadata where Arrow's doesn't

@@ -56,6 +56,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 
 pub(crate) use aggregate::ONLY_ROW_OF;
+pub(crate) use clock::moments_rounded;
 pub(crate) use correlation::is_single;
 pub(crate) use set_operation::is_of_all_rows;
 pub(crate) use syntax::clock::unname;

@@ -3,7 +3,7 @@
 mod name;
 mod syntax;
 
-pub(crate) use syntax::Types;
+pub(crate) use syntax::{Types, second_digits};
 
 use std::collections::HashMap;
 

@@ -11,6 +11,7 @@ use stillframe_protocol::RelationId;
 use super::constraint::{Definer, generated, is_relation_name};
 use super::{Edit, already_exists, default, sequence, skipped, storage, target};
 use crate::query::QueryContext;
+use crate::types::second_digits;
 use crate::{
     Column, ConstraintKind, Error, Generated, Relation, RelationKind, SqlState, Type, names,
 };
@@ -224,6 +225,7 @@ pub(super) fn column(context: &QueryContext, definition: &ColumnDef) -> Result<C
     };
     let mut column = Column::new(names::fold(&definition.name), kind);
     column.not_null = is_serial;
+    column.second_digits = second_digits(&definition.data_type);
     let mut is_key = false;
     let mut is_null = false;
     for option in &definition.options {

@@ -8,6 +8,8 @@ mod pattern;
 mod precision;
 mod read;
 
+pub(crate) use precision::moments_rounded;
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, TimestampMicrosecondArray};

@@ -214,11 +214,11 @@ fn column_row(catalog: &Catalog, relation: &Relation, column: &Column, place: us
             ("identity_minimum", sequence.min.to_string().into()),
         ]);
     }
-    row.extend(type_of(&column.kind));
+    row.extend(type_of(&column.kind, column.second_digits));
     row
 }
 
-fn type_of(kind: &Type) -> Row {
+fn type_of(kind: &Type, second_digits: Option<u8>) -> Row {
     let name = match kind {
         Type::Array(_) => "ARRAY".to_owned(),
         Type::Varchar(_) => "character varying".to_owned(),
@@ -251,7 +251,9 @@ fn type_of(kind: &Type) -> Row {
     };
     let moments = match kind {
         Type::Date => Some(0),
-        Type::Time | Type::Timestamp | Type::Timestamptz | Type::Interval => Some(6),
+        Type::Time | Type::Timestamp | Type::Timestamptz | Type::Interval => {
+            Some(second_digits.map_or(6, i32::from))
+        }
         _ => None,
     };
     let mut row: Row = vec![

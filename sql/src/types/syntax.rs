@@ -101,21 +101,16 @@ impl Type {
             }
             DataType::Bytea => Self::Bytea,
             DataType::Date => Self::Date,
-            DataType::Time(precision, zone) => match zone {
-                TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => {
-                    microseconds(precision, Self::Time)?
-                }
+            // How many digits seconds have is kept beside the type.
+            DataType::Time(_, zone) => match zone {
+                TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => Self::Time,
                 TimezoneInfo::WithTimeZone | TimezoneInfo::Tz => {
                     return Err(Error::unsupported("type time with time zone"));
                 }
             },
-            DataType::Timestamp(precision, zone) => match zone {
-                TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => {
-                    microseconds(precision, Self::Timestamp)?
-                }
-                TimezoneInfo::WithTimeZone | TimezoneInfo::Tz => {
-                    microseconds(precision, Self::Timestamptz)?
-                }
+            DataType::Timestamp(_, zone) => match zone {
+                TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => Self::Timestamp,
+                TimezoneInfo::WithTimeZone | TimezoneInfo::Tz => Self::Timestamptz,
             },
             DataType::Interval { fields: None, precision: None } => Self::Interval,
             DataType::Uuid => Self::Uuid,
@@ -126,6 +121,10 @@ impl Type {
                 ArrayElemTypeDef::SquareBracket(element, _)
                 | ArrayElemTypeDef::AngleBracket(element)
                 | ArrayElemTypeDef::Parenthesis(element) => {
+                    if let Some(digits) = second_digits(element) {
+                        let what = format!("an array of moments with {digits} digits of seconds");
+                        return Err(Error::unsupported(what));
+                    }
                     match Self::of_syntax(element)? {
                         // Dimensions are no part of an array's type.
                         Self::Array(element) => Self::Array(element),
@@ -235,12 +234,13 @@ fn characters(length: &Option<CharacterLength>, kind: &str) -> Result<Option<u32
     Ok(Some(length as u32))
 }
 
-fn microseconds(precision: &Option<u64>, kind: Type) -> Result<Type, Error> {
-    match precision {
-        None | Some(6) => Ok(kind),
-        Some(precision) => {
-            Err(Error::unsupported(format!("type {kind} with precision {precision}")))
+/// How many digits a type says that seconds have, if less than a moment can have.
+pub(crate) fn second_digits(syntax: &DataType) -> Option<u8> {
+    match syntax {
+        DataType::Time(digits, _) | DataType::Timestamp(digits, _) => {
+            digits.and_then(|digits| u8::try_from(digits).ok()).filter(|digits| *digits < 6)
         }
+        _ => None,
     }
 }
 
@@ -308,7 +308,7 @@ mod tests {
             ("numeric(0)", "22023"),
             ("varchar(0)", "22023"),
             ("oid[]", "0A000"),
-            ("timestamp(3)", "0A000"),
+            ("timestamp(3)[]", "0A000"),
             ("nonsense", "42704"),
             ("float(54)", "22023"),
         ];

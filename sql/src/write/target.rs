@@ -11,6 +11,7 @@ use stillframe_protocol::RelationId;
 
 use super::KeyEncoder;
 use super::violation::not_null_violation;
+use crate::functions::moments_rounded;
 use crate::{Catalog, Column, Error, Relation, RelationKind, SqlState};
 
 /// A table that is written. Its rows are batches of [`Target::schema`]: in the order in which
@@ -162,10 +163,11 @@ impl Target {
         let columns = &self.relation().columns;
         let values = values.into_iter().zip(columns).enumerate();
         let values = values.map(|(place, (array, column))| match (array, self.default_of(place)) {
-            (Some(array), _) => Ok(normalize(array)),
+            (Some(array), _) => normalize(array, column),
             (None, Some(default)) => {
                 let repeated = take(default, &UInt64Array::from(vec![0; rows]), None);
-                repeated.map(normalize).map_err(|error| Error::internal(error.to_string()))
+                let repeated = repeated.map_err(|error| Error::internal(error.to_string()))?;
+                normalize(repeated, column)
             }
             (None, None) => Ok(new_null_array(&column.kind.arrow(), rows)),
         });
@@ -178,7 +180,9 @@ impl Target {
     ///
     /// 23502 for the first row with a NULL where none may be.
     pub(crate) fn checked(&self, values: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, Error> {
-        let values: Vec<_> = values.into_iter().map(normalize).collect();
+        let columns = values.into_iter().zip(&self.relation().columns);
+        let values = columns.map(|(array, column)| normalize(array, column));
+        let values = values.collect::<Result<Vec<_>, _>>()?;
         self.check_not_null(&values)?;
         self.batch(self.order.iter().map(|place| Arc::clone(&values[*place])).collect(), rows)
     }
@@ -239,9 +243,13 @@ impl Target {
     }
 }
 
-/// Equal values are the same bytes: -0 becomes 0, and there is one NaN.
-fn normalize(array: ArrayRef) -> ArrayRef {
-    match array.data_type() {
+/// The values as the column keeps them: equal ones are the same bytes (-0 becomes 0, and there is one
+/// NaN), and moments have as many digits as it says.
+fn normalize(array: ArrayRef, column: &Column) -> Result<ArrayRef, Error> {
+    if let Some(digits) = column.second_digits {
+        return moments_rounded(&array, digits);
+    }
+    Ok(match array.data_type() {
         DataType::Float32 => {
             Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(|value| {
                 if value.is_nan() { f32::NAN } else { value + 0.0 }
@@ -253,5 +261,5 @@ fn normalize(array: ArrayRef) -> ArrayRef {
             }))
         }
         _ => array,
-    }
+    })
 }

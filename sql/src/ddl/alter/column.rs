@@ -8,6 +8,7 @@ use super::super::constraint::columns_of;
 use super::super::rewrite::Source;
 use super::super::table;
 use super::{Change, notice};
+use crate::types::second_digits;
 use crate::{Column, ConstraintKind, Error, Generated, SqlState, Type, dml, names, system};
 
 impl Change<'_> {
@@ -68,11 +69,12 @@ impl Change<'_> {
         let table = self.relation()?.clone();
         let old = &table.columns[place];
         let name = &old.name;
-        if old.kind == kind && using.is_none() {
+        let digits = second_digits(data_type);
+        if old.kind == kind && old.second_digits == digits && using.is_none() {
             return Ok(());
         }
         self.refuse_readers_of_type(place)?;
-        let column = Column { kind: kind.clone(), ..old.clone() };
+        let column = Column { kind: kind.clone(), second_digits: digits, ..old.clone() };
         let mismatch = |message: String, hint: String| {
             Error::new(SqlState::DATATYPE_MISMATCH, message).with_hint(hint)
         };
@@ -118,7 +120,8 @@ impl Change<'_> {
                 return Err(Error::unsupported("to change a column twice in one ALTER TABLE"));
             }
         }
-        self.relation()?.columns[place].kind = kind;
+        let column = &mut self.relation()?.columns[place];
+        (column.kind, column.second_digits) = (kind, digits);
         Ok(())
     }
 

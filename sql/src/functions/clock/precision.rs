@@ -13,7 +13,7 @@ use super::{Row, is_infinite};
 use crate::functions::row::{arrays, raise_error, shaped};
 use crate::functions::typed::{Settled, Typed, is_text};
 use crate::text::{Limit, check_timestamp};
-use crate::{Error, Type};
+use crate::{Error, SqlState, Type};
 
 pub(super) static DEFINITIONS: &[Typed] = &[
     Typed {
@@ -52,13 +52,33 @@ fn nearest(us: i64, digits: i32) -> i64 {
 }
 
 /// The nearest moment of so many digits.
-pub(in crate::functions) fn nearest_stamp(us: i64, digits: i32) -> Row<i64> {
+fn nearest_stamp(us: i64, digits: i32) -> Row<i64> {
     if is_infinite(us) || digits >= 6 {
         return Ok(us);
     }
     let from_epoch = us.saturating_sub(EPOCH_US);
     let rounded = nearest(from_epoch, digits).checked_add(EPOCH_US);
     check_timestamp(rounded, None).map_err(raise_error)
+}
+
+/// Moments with so many digits of seconds.
+pub(crate) fn moments_rounded(array: &ArrayRef, digits: u8) -> Result<ArrayRef, Error> {
+    let digits = i32::from(digits);
+    Ok(match array.data_type() {
+        DataType::Time64(_) => {
+            let times = array.as_primitive::<Time64MicrosecondType>();
+            Arc::new(times.unary::<_, Time64MicrosecondType>(|us| nearest(us, digits)))
+        }
+        DataType::Timestamp(..) => {
+            let stamps = array.as_primitive::<TimestampMicrosecondType>();
+            let rounded: PrimitiveArray<TimestampMicrosecondType> =
+                stamps.try_unary(|us| nearest_stamp(us, digits)).map_err(|_| {
+                    Error::new(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range")
+                })?;
+            Arc::new(rounded.with_data_type(array.data_type().clone()))
+        }
+        _ => Arc::clone(array),
+    })
 }
 
 fn round(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {

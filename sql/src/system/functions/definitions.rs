@@ -363,6 +363,14 @@ fn format_type(oid: i64, modifier: i64) -> String {
         }
         (Type::Varchar(_), Some(length)) => format!("character varying({length})"),
         (Type::Char(_), Some(length)) => format!("character({length})"),
+        // `timestamp(3) without time zone`
+        (kind @ (Type::Time | Type::Timestamp | Type::Timestamptz), _) if modifier >= 0 => {
+            let name = kind.to_string();
+            match name.split_once(' ') {
+                Some((first, rest)) => format!("{first}({modifier}) {rest}"),
+                None => name,
+            }
+        }
         (kind, _) => kind.to_string(),
     }
 }

@@ -311,6 +311,7 @@ fn class_row(row: ClassRow) -> Vec<Cell> {
 /// What attributes differ in.
 struct Shown<'a> {
     kind: &'a Type,
+    modifier: i32,
     not_null: bool,
     has_default: bool,
     identity: &'static str,
@@ -326,16 +327,19 @@ impl<'a> Shown<'a> {
             None => ("", ""),
         };
         let has_default = column.default.is_some() || generated == "s";
-        Self { kind: &column.kind, not_null: column.not_null, has_default, identity, generated }
+        let modifier = column.second_digits.map_or(column.kind.modifier(), i32::from);
+        let (kind, not_null) = (&column.kind, column.not_null);
+        Self { kind, modifier, not_null, has_default, identity, generated }
     }
 
     fn plain(kind: &'a Type) -> Self {
-        Self { kind, not_null: false, has_default: false, identity: "", generated: "" }
+        let modifier = kind.modifier();
+        Self { kind, modifier, not_null: false, has_default: false, identity: "", generated: "" }
     }
 }
 
 fn attribute(oid: u32, place: usize, name: &str, shown: Shown<'_>) -> Vec<Cell> {
-    let Shown { kind, not_null, has_default, identity, generated } = shown;
+    let Shown { kind, modifier, not_null, has_default, identity, generated } = shown;
     vec![
         oid.into(),
         name.into(),
@@ -345,7 +349,7 @@ fn attribute(oid: u32, place: usize, name: &str, shown: Shown<'_>) -> Vec<Cell> 
         Cell::Integer(place as i64 + 1),
         i32::from(matches!(kind, Type::Array(_))).into(),
         (-1).into(), // attcacheoff
-        kind.modifier().into(),
+        modifier.into(),
         is_by_value(kind).into(),
         alignment(kind).into(),
         storage(kind).into(),
