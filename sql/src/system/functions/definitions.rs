@@ -31,7 +31,7 @@ pub(super) fn all() -> &'static [Definition] {
     &ALL
 }
 
-/// A statement is a transaction, so all of them tell when it began.
+/// All of them tell when the statement began; in a block PostgreSQL's tell when that began.
 const NOW: &[&str] = &["now", "transaction_timestamp", "statement_timestamp", "current_timestamp"];
 
 fn now(scope: &Scope, _: &[ScalarValue]) -> Option<ScalarValue> {
