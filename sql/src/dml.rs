@@ -38,7 +38,7 @@ pub(crate) use read::Arguments;
 pub(crate) use truncate::{Truncate, cascading, restart_identity};
 
 use crate::parser::Overriding;
-use crate::query::{Given, QueryContext};
+use crate::query::{Given, Plans, QueryContext};
 use crate::settings::Settings;
 use crate::write::{Proposal, Returned, Target, Write};
 use crate::{Error, Frame, OutputColumn, Relation, RelationKind, SqlState, Type, names, system};
@@ -55,6 +55,8 @@ pub(crate) struct Statement<'a> {
     overriding: Option<Overriding>,
     /// What queries of a WITH before it have written and returned.
     beside: &'a [Given],
+    /// What it has planned before.
+    plans: Option<&'a Plans>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,18 +94,23 @@ impl<'a> Statement<'a> {
             ast::Statement::Merge(merge) => Tree::Merge(merge),
             _ => return None,
         };
-        Some(Self { tree, with, settings, arguments, overriding: None, beside: &[] })
+        Some(Self { tree, with, settings, arguments, overriding: None, beside: &[], plans: None })
     }
 
     /// A query that only reads, in the place of one.
     fn reading(settings: &'a Settings, arguments: Arguments<'a>) -> Self {
         let (tree, with) = (Tree::Select, None);
-        Self { tree, with, settings, arguments, overriding: None, beside: &[] }
+        Self { tree, with, settings, arguments, overriding: None, beside: &[], plans: None }
     }
 
     /// The same, where what queries of a WITH have returned can be named.
     fn beside(self, beside: &'a [Given]) -> Self {
         Self { beside, ..self }
+    }
+
+    /// The same, run again.
+    pub(crate) fn keeping(self, plans: &'a Plans) -> Self {
+        Self { plans: Some(plans), ..self }
     }
 
     /// The same, with what is done with values for identity columns.
@@ -138,7 +145,11 @@ impl<'a> Statement<'a> {
 
     fn context(&self, frame: &Arc<Frame>) -> QueryContext {
         let context = QueryContext::new(Arc::clone(frame), self.settings.clone());
-        context.with_given(self.beside.to_vec())
+        let context = context.with_given(self.beside.to_vec());
+        match self.plans {
+            Some(plans) => context.keeping(plans),
+            None => context,
+        }
     }
 
     /// The types of its parameters as the client has declared them.

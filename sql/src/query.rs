@@ -6,6 +6,7 @@
 mod apply;
 mod failure;
 mod given;
+mod kept;
 mod overlaid;
 mod parameters;
 mod provider;
@@ -13,10 +14,12 @@ mod state;
 mod threads;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
+use datafusion::catalog::Session as _;
+use datafusion::common::ScalarValue;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
@@ -27,7 +30,10 @@ use stillframe_protocol::RelationId;
 pub(crate) use apply::{Apply, Kind, with_applies};
 pub(crate) use failure::classify;
 pub(crate) use given::Given;
-pub(crate) use state::{BATCH_ROWS, session_state};
+use kept::Way;
+pub(crate) use kept::{Plans, Ready};
+use state::Running;
+pub(crate) use state::{BATCH_ROWS, frame_of, session_state};
 use threads::Operators;
 
 use crate::parser::{self, Source, Statement, Tree};
@@ -42,13 +48,16 @@ pub(crate) struct QueryContext {
     /// The relations that names mean: the frame's, but for a statement that changes the catalog.
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) settings: Settings,
-    pub(crate) state: SessionState,
+    /// Made when something is planned: what is kept is run without it.
+    state: Arc<OnceLock<SessionState>>,
     /// The text that the statement comes from, if its errors are to tell places in it.
     pub(crate) source: Option<Arc<Source>>,
     /// Rows that can be named beside relations.
     given: Arc<[Given]>,
     /// What queries are planned for.
     pub(crate) purpose: Purpose,
+    /// What the statement has planned before; none if it isn't one to be run again.
+    plans: Option<Plans>,
 }
 
 /// What a query is planned for.
@@ -78,16 +87,26 @@ impl QueryContext {
     /// A context for one statement.
     pub(crate) fn new(frame: Arc<Frame>, settings: Settings) -> Self {
         let catalog = Arc::clone(frame.catalog());
-        let state = session_state(&frame, &settings);
         Self {
             frame,
             catalog,
             settings,
-            state,
+            state: Arc::default(),
             source: None,
             given: Arc::new([]),
             purpose: Purpose::Run,
+            plans: None,
         }
+    }
+
+    /// DataFusion's session for it.
+    pub(crate) fn state(&self) -> &SessionState {
+        self.state.get_or_init(|| session_state(&self.frame, &self.settings))
+    }
+
+    /// The same context for a statement that has planned before.
+    pub(crate) fn keeping(self, plans: &Plans) -> Self {
+        Self { plans: Some(plans.clone()), ..self }
     }
 
     /// A context for a definition, which is made from the newest catalog and reads nothing.
@@ -192,17 +211,17 @@ impl QueryContext {
         let plan = SqlToRel::new(&provider)
             .sql_statement_to_plan_with_context(statement, &mut planner)
             .map_err(classify)?;
-        functions::analyze(&self.state, plan, self.purpose).map_err(classify)
+        functions::analyze(self.state(), plan, self.purpose).map_err(classify)
     }
 
     /// Whether a function of this name computes one value of many rows.
     pub(crate) fn is_aggregate(&self, name: &str) -> bool {
-        self.state.aggregate_functions().contains_key(name)
+        self.state().aggregate_functions().contains_key(name)
     }
 
     /// Whether a function of this name may differ from call to call.
     pub(crate) fn is_volatile(&self, name: &str) -> bool {
-        let function = self.state.scalar_functions().get(name);
+        let function = self.state().scalar_functions().get(name);
         function.is_some_and(|f| {
             f.signature().volatility == datafusion::logical_expr::Volatility::Volatile
         })
@@ -210,7 +229,7 @@ impl QueryContext {
 
     /// Whether a function of this name depends on its arguments alone.
     pub(crate) fn is_immutable(&self, name: &str) -> bool {
-        let function = self.state.scalar_functions().get(name);
+        let function = self.state().scalar_functions().get(name);
         function.is_none_or(|f| {
             f.signature().volatility == datafusion::logical_expr::Volatility::Immutable
         })
@@ -219,9 +238,9 @@ impl QueryContext {
     /// Whether there is a function of this name.
     pub(crate) fn has_function(&self, name: &str) -> bool {
         self.is_aggregate(name)
-            || self.state.scalar_functions().contains_key(name)
-            || self.state.window_functions().contains_key(name)
-            || self.state.higher_order_functions().contains_key(name)
+            || self.state().scalar_functions().contains_key(name)
+            || self.state().window_functions().contains_key(name)
+            || self.state().higher_order_functions().contains_key(name)
             || SYNTAX.contains(&name)
             || functions::is_spelling(name)
             || functions::set_returning::columns(name).is_some()
@@ -249,14 +268,34 @@ impl QueryContext {
         Ok(self.stream(&self.physical(plan).await?))
     }
 
+    /// Runs a query with the values of its parameters. To drop the stream stops it.
+    pub(crate) async fn run_ready(
+        &self,
+        ready: &Ready,
+        values: Vec<ScalarValue>,
+    ) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
+        let plan = ready.bind(values)?;
+        if ready.way == Way::Optimize {
+            return self.run(&plan).await;
+        }
+        let running = Running::new(&self.frame, &self.settings, ready.way == Way::Plain);
+        let plan = apply::operators(&running, &plan).await.map_err(classify)?;
+        let kept = Arc::clone(&self.frame);
+        if let Some(rows) = threads::compute_here(&plan, &running.task_ctx(), kept) {
+            return Ok(rows);
+        }
+        let operators = Operators::new(plan).map_err(classify)?;
+        Ok(operators.compute(running.task_ctx(), Arc::clone(&self.frame)))
+    }
+
     /// The plan as it would be run, before it is cut into DataFusion's operators.
     pub(crate) fn optimize(&self, plan: &LogicalPlan) -> Result<LogicalPlan, Error> {
-        apply::optimize(&self.state, plan).map_err(classify)
+        apply::optimize(self.state(), plan).map_err(classify)
     }
 
     /// The operators that run a plan, once.
     pub(crate) async fn physical(&self, plan: &LogicalPlan) -> Result<Operators, Error> {
-        let plan = apply::physical(&self.state, plan).await.map_err(classify)?;
+        let plan = apply::physical(self.state(), plan).await.map_err(classify)?;
         Operators::new(plan).map_err(classify)
     }
 
@@ -265,7 +304,7 @@ impl QueryContext {
         &self,
         operators: &Operators,
     ) -> BoxStream<'static, Result<RecordBatch, Error>> {
-        operators.compute(self.state.task_ctx(), Arc::clone(&self.frame))
+        operators.compute(self.state().task_ctx(), Arc::clone(&self.frame))
     }
 
     /// The relation that a name means.

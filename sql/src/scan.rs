@@ -7,13 +7,16 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
+use arrow::array::AsArray;
+use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::empty::EmptyExec;
@@ -25,42 +28,39 @@ use datafusion::physical_plan::{
 use futures::{StreamExt, TryStreamExt};
 use stillframe_protocol::{HostError, RelationId, ScanPart, ScanRequest, ScanStream, Shard};
 
-use crate::query::BATCH_ROWS;
-use crate::write::{Difference, Gone, TableChanges, keep};
+use crate::query::{BATCH_ROWS, frame_of};
+use crate::write::{Difference, Gone, keep};
 use crate::{Error, Frame, Relation, RelationKind};
 
-/// A table or materialized view of a frame.
+pub(crate) use pushdown::is_widening;
+
+/// A table or materialized view. Which frame's rows they are is told by the session that scans it,
+/// so that a plan can be kept for frames to come.
 #[derive(Debug)]
 pub(crate) struct StoredTable {
-    frame: Arc<Frame>,
     relation: Relation,
     schema: SchemaRef,
 }
 
 impl StoredTable {
-    pub(crate) fn new(frame: &Arc<Frame>, relation: &Relation) -> Self {
+    pub(crate) fn new(relation: &Relation) -> Self {
         let schema = relation.defined_schema();
-        Self { frame: Arc::clone(frame), relation: relation.clone(), schema }
+        Self { relation: relation.clone(), schema }
     }
 
     /// Fails if a row that the view reads makes one of its expressions fail: then what the view has
     /// isn't its answer, on whatever shard the row may be, and whatever the query wants of it.
-    async fn raise_errors(&self) -> std::result::Result<(), Error> {
+    async fn raise_errors(&self, frame: &Frame) -> std::result::Result<(), Error> {
         if !matches!(self.relation.kind, RelationKind::MaterializedView { .. })
-            || !self.frame.stores(self.relation.stored_id())
+            || !frame.stores(self.relation.stored_id())
         {
             return Ok(());
         }
-        let (epoch, step) = (self.frame.epoch(), self.frame.step());
-        let hosts = self.frame.database().hosts.iter();
+        let (epoch, step) = (frame.epoch(), frame.step());
+        let hosts = frame.database().hosts.iter();
         let asked = hosts.map(|host| host.view_errors(epoch, step, self.relation.stored_id()));
         let errors = futures::future::try_join_all(asked).await?;
         errors.into_iter().flatten().min().map_or(Ok(()), |error| Err(error.into()))
-    }
-
-    /// Whether the transaction that reads it has changed it.
-    fn is_changed(&self) -> bool {
-        self.frame.overlay().table(self.relation.stored_id()).is_some()
     }
 
     /// The relation.
@@ -83,9 +83,8 @@ impl TableProvider for StoredTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let support = |filter: &&Expr| match pushdown::condition(filter, &self.relation) {
-            // Hosts don't see the rows that the transaction itself has added.
-            Some(_) if self.is_changed() => TableProviderFilterPushDown::Inexact,
+        let support = |filter: &&Expr| match pushdown::condition_once_bound(filter, &self.relation)
+        {
             Some(_) => TableProviderFilterPushDown::Exact,
             None => TableProviderFilterPushDown::Unsupported,
         };
@@ -94,12 +93,14 @@ impl TableProvider for StoredTable {
 
     async fn scan(
         &self,
-        _state: &dyn Session,
+        session: &dyn Session,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.raise_errors().await.map_err(external)?;
+        let frame = frame_of(session.config())?;
+        self.raise_errors(&frame).await.map_err(external)?;
+        let filters = filters.iter().map(pushdown::folded).collect::<Result<Vec<_>>>()?;
         let conditions = filters.iter().map(|filter| {
             pushdown::condition(filter, &self.relation).ok_or_else(|| {
                 DataFusionError::Internal(format!("hosts were not asked for the filter {filter}"))
@@ -112,20 +113,27 @@ impl TableProvider for StoredTable {
             order.iter().position(|place| place == defined).expect("every column is stored")
         });
         let stored: Vec<usize> = stored.collect();
-        let keys = pushdown::keys(filters, &self.relation);
+        let keys = pushdown::keys(&filters, &self.relation);
         let schema = Arc::new(self.schema.project(&projection)?);
         let id = self.relation.stored_id();
-        let changes = self.frame.overlay().table(id);
-        let is_stored = self.frame.stores(id);
+        let changes = frame.overlay().table(id);
+        let is_stored = frame.stores(id);
         if !is_stored && changes.is_none() {
             return Ok(Arc::new(EmptyExec::new(schema)));
         }
-        let changes = changes.map(|changes| Changed::new(changes, keys.as_ref(), &stored, &schema));
-        let changes = changes.transpose()?.map(Arc::new);
+        let changes = match changes {
+            None => None,
+            Some(changes) => {
+                let Difference { gone, come } =
+                    changes.difference(keys.as_ref()).map_err(external)?;
+                let come = self.passing(session, come, &filters)?.project(&projection)?;
+                Some(Arc::new(Changed { gone, come: renamed(come, &schema)? }))
+            }
+        };
         let told_apart = changes.as_ref().map_or(0, |changes| changes.told_apart());
         let request = ScanRequest {
-            epoch: self.frame.epoch(),
-            step: self.frame.step(),
+            epoch: frame.epoch(),
+            step: frame.step(),
             relation: id,
             worker: 0,
             keys,
@@ -135,9 +143,28 @@ impl TableProvider for StoredTable {
             projection: (0..told_apart).chain(stored).collect(),
             batch_rows: BATCH_ROWS,
         };
-        let name = format!("{}.{}", self.relation.schema, self.relation.name);
-        let shards = self.frame.database().shards().filter(|_| is_stored).collect();
-        Ok(Arc::new(FrameScan::new(&self.frame, name, request, shards, changes, schema)))
+        let shards = frame.database().shards().filter(|_| is_stored).collect();
+        Ok(Arc::new(FrameScan::new(&frame, &self.relation, request, shards, changes, schema)))
+    }
+}
+
+impl StoredTable {
+    /// Those of some rows, given as stored, that pass the filters, in the order of the definition.
+    fn passing(
+        &self,
+        session: &dyn Session,
+        rows: RecordBatch,
+        filters: &[Expr],
+    ) -> Result<RecordBatch> {
+        let order = self.relation.stored_order();
+        let mut places: Vec<_> = (0..order.len()).collect();
+        places.sort_unstable_by_key(|place| order[*place]);
+        let rows = renamed(rows.project(&places)?, &self.schema)?;
+        let Some(filter) = conjunction(filters.iter().cloned()) else { return Ok(rows) };
+        let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
+        let filter = session.create_physical_expr(filter, &schema)?;
+        let passes = filter.evaluate(&rows)?.into_array(rows.num_rows())?;
+        Ok(filter_record_batch(&rows, passes.as_boolean())?)
     }
 }
 
@@ -150,16 +177,6 @@ struct Changed {
 }
 
 impl Changed {
-    fn new(
-        changes: &TableChanges,
-        keys: Option<&RecordBatch>,
-        stored: &[usize],
-        schema: &SchemaRef,
-    ) -> Result<Self> {
-        let Difference { gone, come } = changes.difference(keys).map_err(external)?;
-        Ok(Self { gone, come: renamed(come.project(stored)?, schema)? })
-    }
-
     /// How many leading columns are asked of the hosts only to tell which rows are gone.
     fn told_apart(&self) -> usize {
         if self.gone.is_empty() { 0 } else { self.gone.columns() }
@@ -171,6 +188,8 @@ impl Changed {
 pub(crate) struct FrameScan {
     frame: Arc<Frame>,
     name: String,
+    /// How many columns the relation's key has.
+    key_columns: usize,
     request: ScanRequest,
     shards: Vec<Shard>,
     /// What the transaction has changed; its new rows are a partition more.
@@ -181,12 +200,17 @@ pub(crate) struct FrameScan {
 impl FrameScan {
     fn new(
         frame: &Arc<Frame>,
-        name: String,
+        relation: &Relation,
         request: ScanRequest,
         shards: Vec<Shard>,
         changes: Option<Arc<Changed>>,
         schema: SchemaRef,
     ) -> Self {
+        let name = format!("{}.{}", relation.schema, relation.name);
+        let key_columns = match &relation.kind {
+            RelationKind::Table { key } => key.len(),
+            _ => 0,
+        };
         let distinct: BTreeSet<_> = shards.iter().collect();
         assert_eq!(distinct.len(), shards.len(), "a shard must be read once");
         let partitions = shards.len() + usize::from(changes.is_some());
@@ -199,7 +223,14 @@ impl FrameScan {
         )
         .with_scheduling_type(SchedulingType::Cooperative);
         let (frame, properties) = (Arc::clone(frame), Arc::new(properties));
-        Self { frame, name, request, shards, changes, properties }
+        Self { frame, name, key_columns, request, shards, changes, properties }
+    }
+
+    /// Whether at most a few rows are asked for, by their keys.
+    pub(crate) fn looks_up_few(&self) -> bool {
+        const FEW: usize = 16;
+        let has_all = |keys: &RecordBatch| keys.num_columns() == self.key_columns;
+        self.request.keys.as_ref().is_some_and(|keys| has_all(keys) && keys.num_rows() <= FEW)
     }
 }
 

@@ -33,7 +33,7 @@ use crate::copy::{CopyOut, Direction};
 use crate::ddl::Definition;
 use crate::dml::{Arguments, without_locks};
 use crate::parser::{self, Discard, Signal, Source, Statement, Tree, Utility};
-use crate::query::{QueryContext, classify};
+use crate::query::{Plans, QueryContext};
 use crate::settings::Settings;
 use crate::{
     Database, Error, Frame, Progress, RelationKind, SqlState, TextFormat, Type, facts, stack,
@@ -205,14 +205,15 @@ impl Session {
         declared: &[Option<Type>],
     ) -> Result<Prepared, Error> {
         self.transaction.admit(&statement.tree)?;
+        let plans = Plans::default();
         let (parameters, columns) = match &statement.tree {
             Tree::Utility(utility) => (vec![], self.utility_columns(utility)?),
             Tree::Sql(tree) => match tree.as_ref() {
                 ast::Statement::Query(query) if !is_write(query) => {
-                    let mut context = self.context().await?;
+                    let mut context = self.context().await?.keeping(&plans);
                     context.source = Some(Arc::clone(&statement.source));
-                    let planned = context.plan(&without_locks(query), declared)?;
-                    (planned.parameters, Some(planned.columns))
+                    let planned = &context.ready(&without_locks(query), declared)?.planned;
+                    (planned.parameters.clone(), Some(planned.columns.clone()))
                 }
                 tree => {
                     let text = statement.source.text();
@@ -220,7 +221,7 @@ impl Session {
                 }
             },
         };
-        Ok(Prepared { statement, parameters, columns })
+        Ok(Prepared { statement, parameters, columns, plans })
     }
 
     /// Plans under the frame that the transaction allows.
@@ -286,10 +287,11 @@ impl Session {
         if !query.locks.is_empty() {
             return self.query_and_lock(query, prepared, parameters).await;
         }
-        let mut context = self.context().await?;
+        let mut context = self.context().await?.keeping(&prepared.plans);
         context.source = Some(Arc::clone(&prepared.statement.source));
         let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
-        let planned = context.plan(query, &types)?;
+        let ready = context.ready(query, &types)?;
+        let planned = &ready.planned;
         if planned.parameters.len() > parameters.len() {
             let message = format!("there is no parameter ${}", parameters.len() + 1);
             return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message));
@@ -299,22 +301,16 @@ impl Session {
             let message = "cached plan must not change result type";
             return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
-        let takes_locks = advisory::is_named(&planned.text);
-        let plan = if parameters.is_empty() {
-            planned.plan
-        } else {
-            let arguments = Arguments { values: parameters, types: &planned.parameters };
-            let values = arguments.scalars(&self.settings.text_format())?;
-            planned.plan.with_param_values(values).map_err(classify)?
-        };
-        let batches = match takes_locks {
-            true => self.run_with_locks(&context, &plan).await?,
-            false => context.run(&plan).await?,
+        let arguments = Arguments { values: parameters, types: &planned.parameters };
+        let values = arguments.scalars(&self.settings.text_format())?;
+        let batches = match advisory::is_named(&planned.text) {
+            true => self.run_with_locks(&context, &ready, values).await?,
+            false => context.run_ready(&ready, values).await?,
         };
         let step = context.frame.step();
         self.settings.put("stillframe.step", step.to_string());
         Ok(Response::Rows(Rows {
-            columns: planned.columns,
+            columns: planned.columns.clone(),
             step: Some(step),
             batches,
             tag: "SELECT",

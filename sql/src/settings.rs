@@ -248,6 +248,15 @@ impl Settings {
         settings
     }
 
+    /// Whether what is planned with these settings is planned so with others: they differ at most in
+    /// what tells where the session stands.
+    pub(crate) fn plans_like(&self, other: &Self) -> bool {
+        const STANDING: [&str; 3] =
+            ["stillframe.step", "transaction_isolation", "transaction_read_only"];
+        let plans = |(name, _): &(&String, &String)| !STANDING.contains(&name.as_str());
+        self.values.iter().filter(plans).eq(other.values.iter().filter(plans))
+    }
+
     /// The value, as SHOW gives it.
     pub(crate) fn get(&self, name: &str) -> Result<&str, Error> {
         match find(name) {

@@ -76,7 +76,7 @@ fn compiled(
     plan: &LogicalPlan,
     types: &[Type],
 ) -> Result<Arc<Plan>, Error> {
-    let optimized = optimize::optimize(&context.state, plan)?;
+    let optimized = optimize::optimize(context.state(), plan)?;
     let around = Around::nothing();
     let rows = Compiler { context, around: &around, iterated: None }.rows(&optimized)?;
     Ok(with_types(rows.plan, types))

@@ -29,7 +29,7 @@ pub(crate) use changes::Rows;
 pub(crate) use draft::Draft;
 pub(crate) use keys::{KeyEncoder, entries, hash, row_entries};
 pub(crate) use lookup::{all_rows, existing_keys, rows_with};
-pub(crate) use overlay::{Difference, Gone, Overlay, TableChanges, keep};
+pub(crate) use overlay::{Difference, Gone, Overlay, keep};
 pub(crate) use proposal::{Proposal, Returned};
 pub(crate) use staging::ExactChanges;
 pub(crate) use target::Target;

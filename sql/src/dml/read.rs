@@ -99,10 +99,10 @@ pub(super) async fn answer_in(
     query: &Query,
 ) -> Result<(Vec<OutputColumn>, Answer), Error> {
     let query = statement.with(query.clone());
-    let planned = context.plan(&query, &statement.arguments.declared())?;
+    let ready = context.ready(&query, &statement.arguments.declared())?;
+    let planned = &ready.planned;
     let values = statement.arguments.scalars(&statement.settings.text_format())?;
-    let plan = planned.plan.with_param_values(values).map_err(classify)?;
-    let batches: Vec<RecordBatch> = context.run(&plan).await?.try_collect().await?;
+    let batches: Vec<RecordBatch> = context.run_ready(&ready, values).await?.try_collect().await?;
     let rows = batches.iter().map(RecordBatch::num_rows).sum();
     let columns = planned.columns.iter().enumerate().map(|(place, column)| {
         let arrays: Vec<_> = batches.iter().map(|batch| batch.column(place).as_ref()).collect();
@@ -113,7 +113,7 @@ pub(super) async fn answer_in(
         Ok((column.kind.clone(), array))
     });
     let columns = columns.collect::<Result<_, Error>>()?;
-    Ok((planned.columns, Answer { columns, rows }))
+    Ok((planned.columns.clone(), Answer { columns, rows }))
 }
 
 /// The types of a statement's parameters, as they are found.

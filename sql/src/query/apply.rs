@@ -41,6 +41,14 @@ pub(super) async fn physical(
     planner.create_physical_plan(&optimized, state).await
 }
 
+/// The operators that run a plan which is optimized and has nothing of ours in it.
+pub(super) async fn operators(
+    session: &dyn Session,
+    plan: &LogicalPlan,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    DefaultPhysicalPlanner::default().create_physical_plan(plan, session).await
+}
+
 /// The plan as it would be run.
 pub(super) fn optimize(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
     if !rewrite::has_subqueries(plan)? {

@@ -65,7 +65,7 @@ impl FrameProvider<'_> {
             let plan = self.context.plan_changed_view(relation, query)?;
             return Ok(Arc::new(ViewTable::new(plan, None)));
         }
-        Ok(Arc::new(StoredTable::new(&self.context.frame, relation)))
+        Ok(Arc::new(StoredTable::new(relation)))
     }
 }
 
@@ -77,7 +77,7 @@ impl FrameProvider<'_> {
         is_integers: bool,
     ) -> Result<Arc<dyn TableSource>> {
         const NAME: &str = "generate_series";
-        let function = self.context.state.scalar_functions().get(NAME).cloned();
+        let function = self.context.state().scalar_functions().get(NAME).cloned();
         let function = function.ok_or_else(|| external(Error::internal("no series")))?;
         let value = Expr::Column(datafusion::common::Column::new_unqualified(NAME));
         let value = if is_integers { cast(value, DataType::Int32) } else { value };
@@ -140,7 +140,7 @@ impl ContextProvider for FrameProvider<'_> {
         name: &str,
         arguments: Vec<Expr>,
     ) -> Result<Arc<dyn TableSource>> {
-        let state = &self.context.state;
+        let state = self.context.state();
         // DataFusion hands the name over as it is written.
         let name = name.trim_matches('"');
         let function = state.table_functions().get(name);
@@ -183,11 +183,11 @@ impl ContextProvider for FrameProvider<'_> {
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
-        self.context.state.expr_planners()
+        self.context.state().expr_planners()
     }
 
     fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
-        self.context.state.relation_planners()
+        self.context.state().relation_planners()
     }
 
     fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
@@ -195,19 +195,19 @@ impl ContextProvider for FrameProvider<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        self.context.state.scalar_functions().get(name).cloned()
+        self.context.state().scalar_functions().get(name).cloned()
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
-        self.context.state.higher_order_functions().get(name).cloned()
+        self.context.state().higher_order_functions().get(name).cloned()
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        self.context.state.aggregate_functions().get(name).cloned()
+        self.context.state().aggregate_functions().get(name).cloned()
     }
 
     fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
-        self.context.state.window_functions().get(name).cloned()
+        self.context.state().window_functions().get(name).cloned()
     }
 
     fn get_variable_type(&self, _names: &[String]) -> Option<DataType> {
@@ -215,22 +215,22 @@ impl ContextProvider for FrameProvider<'_> {
     }
 
     fn options(&self) -> &ConfigOptions {
-        self.context.state.config_options()
+        self.context.state().config_options()
     }
 
     fn udf_names(&self) -> Vec<String> {
-        self.context.state.scalar_functions().keys().cloned().collect()
+        self.context.state().scalar_functions().keys().cloned().collect()
     }
 
     fn higher_order_function_names(&self) -> Vec<String> {
-        self.context.state.higher_order_functions().keys().cloned().collect()
+        self.context.state().higher_order_functions().keys().cloned().collect()
     }
 
     fn udaf_names(&self) -> Vec<String> {
-        self.context.state.aggregate_functions().keys().cloned().collect()
+        self.context.state().aggregate_functions().keys().cloned().collect()
     }
 
     fn udwf_names(&self) -> Vec<String> {
-        self.context.state.window_functions().keys().cloned().collect()
+        self.context.state().window_functions().keys().cloned().collect()
     }
 }

@@ -11,15 +11,18 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, FieldRef, Schema};
 use arrow::record_batch::RecordBatch;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
 use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_stream};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use tokio::runtime::Runtime;
@@ -28,6 +31,7 @@ use tokio::task::JoinSet;
 
 use crate::Error;
 use crate::query::classify;
+use crate::scan::FrameScan;
 
 /// Batches that wait for a reader; what computes them waits when there are more.
 const AHEAD_BATCHES: usize = 1;
@@ -91,6 +95,51 @@ impl Operators {
         let reading = Reading { receiver, task, stop: StopOnDrop(self.stopped.clone()) };
         stream::unfold(Some(reading), next).boxed()
     }
+}
+
+/// The rows that operators return which have next to nothing to do, computed by whoever asks for
+/// them; `None` if they may take a while.
+pub(in crate::query) fn compute_here(
+    plan: &Arc<dyn ExecutionPlan>,
+    context: &Arc<TaskContext>,
+    kept: impl Send + 'static,
+) -> Option<BoxStream<'static, Result<RecordBatch, Error>>> {
+    if !is_short(plan) {
+        return None;
+    }
+    let streams = (0..plan.output_partitioning().partition_count())
+        .map(|partition| plan.execute(partition, Arc::clone(context)));
+    let rows = match streams.collect::<DataFusionResult<Vec<_>>>() {
+        Ok(streams) => stream::select_all(streams).boxed(),
+        Err(error) => stream::iter([Err(error)]).boxed(),
+    };
+    let rows = rows.map(move |batch| {
+        let _kept = &kept;
+        batch.map_err(classify)
+    });
+    Some(rows.boxed())
+}
+
+/// Whether operators only look some keys up, and compute nothing of the rows that can take long.
+fn is_short(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    if let Some(scan) = plan.downcast_ref::<FrameScan>() {
+        return scan.looks_up_few();
+    }
+    let is_known = plan.is::<ProjectionExec>() || plan.is::<FilterExec>();
+    let mut is_short = is_known;
+    let visited = plan.apply_expressions(&mut |expression| {
+        is_short &= is_quick(expression);
+        Ok(TreeNodeRecursion::Continue)
+    });
+    is_short && visited.is_ok() && plan.children().into_iter().all(self::is_short)
+}
+
+fn is_quick(expression: &Arc<dyn PhysicalExpr>) -> bool {
+    let itself = expression.is::<Column>()
+        || expression.is::<Literal>()
+        || expression.is::<BinaryExpr>()
+        || expression.is::<CastExpr>();
+    itself && expression.children().into_iter().all(is_quick)
 }
 
 /// What reads a query's rows. To drop it stops the query.

@@ -5,11 +5,11 @@
 
 use std::collections::HashSet;
 
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr::{InList, Placeholder};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use std::sync::Arc;
 use stillframe_protocol::{BinaryOperator, Expression, UnaryOperator};
@@ -29,6 +29,52 @@ pub(super) fn condition(filter: &Expr, relation: &Relation) -> Option<Expression
     let order = relation.stored_order();
     store(&mut condition, &order);
     Some(condition)
+}
+
+/// The condition of a filter whose parameters have no values yet, if hosts can do it whatever those
+/// are.
+pub(super) fn condition_once_bound(filter: &Expr, relation: &Relation) -> Option<Expression> {
+    let bound = filter.clone().transform(|expr| {
+        let Expr::Placeholder(Placeholder { field: Some(field), .. }) = &expr else {
+            return Ok(Transformed::no(expr));
+        };
+        let value = ScalarValue::new_default(field.data_type())?;
+        Ok(Transformed::yes(Expr::Literal(value, None)))
+    });
+    condition(&folded(&bound.ok()?.data).ok()?, relation)
+}
+
+/// A filter without the casts by which the values of parameters became wider integers. Everything else
+/// that is constant the optimizer has computed: see [`is_lasting`](crate::query).
+pub(super) fn folded(filter: &Expr) -> Result<Expr> {
+    let folded = filter.clone().transform_up(|expr| match &expr {
+        Expr::Cast(cast) if is_widening(&expr) => match cast.expr.as_ref() {
+            Expr::Literal(value, _) => {
+                let value = value.cast_to(cast.field.data_type())?;
+                Ok(Transformed::yes(Expr::Literal(value, None)))
+            }
+            _ => Ok(Transformed::no(expr)),
+        },
+        _ => Ok(Transformed::no(expr)),
+    });
+    folded.data()
+}
+
+/// Whether an expression only makes an integer wider that is a parameter or a literal.
+pub(crate) fn is_widening(expr: &Expr) -> bool {
+    let bits = |kind: &DataType| match kind {
+        DataType::Int16 => Some(16),
+        DataType::Int32 => Some(32),
+        DataType::Int64 => Some(64),
+        _ => None,
+    };
+    let Expr::Cast(cast) = expr else { return false };
+    let from = match cast.expr.as_ref() {
+        Expr::Placeholder(Placeholder { field: Some(field), .. }) => bits(field.data_type()),
+        Expr::Literal(value, _) => bits(&value.data_type()),
+        _ => None,
+    };
+    from.is_some_and(|from| bits(cast.field.data_type()).is_some_and(|to| from < to))
 }
 
 /// The keys that rows must have to pass the filters: leading columns of the primary key.

@@ -1,13 +1,13 @@
 //! Queries that take advisory locks, and wait for them.
 
 use arrow::record_batch::RecordBatch;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::common::ScalarValue;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 
 use super::Session;
 use crate::advisory::Span;
-use crate::query::QueryContext;
+use crate::query::{QueryContext, Ready};
 use crate::{Error, SqlState};
 
 /// Whether a query names a function that takes or gives back advisory locks.
@@ -21,7 +21,8 @@ impl Session {
     pub(super) async fn run_with_locks(
         &self,
         context: &QueryContext,
-        plan: &LogicalPlan,
+        ready: &Ready,
+        values: Vec<ScalarValue>,
     ) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
         let (facts, locks) = (self.settings.facts(), &self.database.advisory);
         let holder = facts.holder();
@@ -32,7 +33,8 @@ impl Session {
                 let _ = futures::poll!(freed.as_mut());
                 let mark = locks.mark(holder);
                 let batches: Result<Vec<_>, Error> =
-                    async { context.run(plan).await?.try_collect().await }.await;
+                    async { context.run_ready(ready, values.clone()).await?.try_collect().await }
+                        .await;
                 if !facts.take_is_blocked() {
                     return batches;
                 }

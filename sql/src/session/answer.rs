@@ -10,6 +10,7 @@ use futures::stream::BoxStream;
 use stillframe_protocol::Step;
 
 use crate::parser::Statement;
+use crate::query::Plans;
 use crate::{CopyIn, CopyOut, Error, Type};
 
 /// A statement that is planned as far as its description needs.
@@ -19,6 +20,8 @@ pub struct Prepared {
     /// The types of the parameters that the client gave.
     pub(super) parameters: Vec<Type>,
     pub(super) columns: Option<Vec<OutputColumn>>,
+    /// What was planned for it.
+    pub(super) plans: Plans,
 }
 
 impl Prepared {

@@ -76,7 +76,9 @@ impl Session {
         }
         let statement = Statement::new(tree, &self.settings, arguments);
         let overriding = prepared.statement.overriding;
-        let tag = if let Some(statement) = statement.map(|found| found.overriding(overriding)) {
+        let tag = if let Some(statement) =
+            statement.map(|found| found.overriding(overriding).keeping(&prepared.plans))
+        {
             self.transaction.admit_write(statement.command(), &self.settings)?;
             let lock_timeout = self.settings.lock_timeout();
             let outcome = match &mut self.transaction {

@@ -168,7 +168,7 @@ impl Compiler<'_> {
             Arc::new(Plan::Distinct { input })
         });
         let around = Around { columns, domain };
-        let subquery = optimize::optimize_subquery(&self.context.state, &apply.subquery)?;
+        let subquery = optimize::optimize_subquery(self.context.state(), &apply.subquery)?;
         let answer = Compiler { around: &around, ..*self }.rows(&subquery)?;
         if !answer.depends {
             keys.clear();
