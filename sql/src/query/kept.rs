@@ -206,7 +206,11 @@ fn is_plain(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::TableScan(scan) => scan.fetch.is_none(),
         LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) => {
-            plan.inputs().into_iter().all(is_plain)
+            // Whoever optimizes the operators of a subquery does so to its own.
+            let has_subqueries = plan.expressions().iter().any(|expr| {
+                expr.exists(|expr| Ok(matches!(expr, Expr::ScalarSubquery(_)))).unwrap_or(true)
+            });
+            !has_subqueries && plan.inputs().into_iter().all(is_plain)
         }
         _ => false,
     }
