@@ -5,6 +5,7 @@
 
 mod affected;
 mod assign;
+mod bulk;
 mod complete;
 mod compound;
 mod conflict;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::{self, ObjectName};
 
 pub(crate) use assign::{assign, check_assignable};
+pub(crate) use bulk::Bulk;
 pub(crate) use complete::{complete, rewritten, select_from};
 pub(crate) use compound::Compound;
 pub(crate) use defaults::{check_default, defaults, fill_each, later, select_one};

@@ -245,6 +245,9 @@ impl Session {
     ) -> Result<Response, Error> {
         let statement = &prepared.statement;
         self.transaction.admit(&statement.tree)?;
+        if self.transaction.is_idle() {
+            self.settings.begin();
+        }
         self.enter(&statement.tree);
         self.notices.extend(statement.notices.iter().cloned());
         match &statement.tree {

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use crate::facts::Facts;
 use crate::sequences::Given;
 use crate::{DateOrder, Error, SqlState, TextFormat, TimeZone, names};
@@ -228,9 +230,21 @@ pub(crate) struct Settings {
     /// The numbers that the session was given by sequences.
     sequences: Given,
     facts: Facts,
+    /// When the transaction began.
+    began: DateTime<Utc>,
 }
 
 impl Settings {
+    /// When the transaction began: what `now()` is.
+    pub(crate) fn began(&self) -> DateTime<Utc> {
+        self.began
+    }
+
+    /// A transaction begins.
+    pub(crate) fn begin(&mut self) {
+        self.began = Utc::now();
+    }
+
     /// The numbers that the session was given by sequences.
     pub(crate) fn sequences(&self) -> &Given {
         &self.sequences
@@ -244,6 +258,7 @@ impl Settings {
     /// The settings of a new session.
     pub(crate) fn new(user: &str) -> Self {
         let mut settings = Self::default();
+        settings.begin();
         settings.put("session_authorization", user);
         settings
     }

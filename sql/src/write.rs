@@ -10,6 +10,7 @@
 mod changes;
 mod draft;
 mod keys;
+mod loading;
 mod lookup;
 mod overlay;
 mod proposal;
@@ -28,6 +29,7 @@ use std::time::Duration;
 pub(crate) use changes::Rows;
 pub(crate) use draft::Draft;
 pub(crate) use keys::{KeyEncoder, entries, hash, row_entries};
+pub(crate) use loading::{LoadError, Loading, Repeated, check_table};
 pub(crate) use lookup::{all_rows, existing_keys, rows_with};
 pub(crate) use overlay::{Difference, Gone, Overlay, keep};
 pub(crate) use proposal::{Proposal, Returned};

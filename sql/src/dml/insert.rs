@@ -85,7 +85,7 @@ fn alias(insert: &Insert, target: &Target) -> Ident {
 }
 
 /// The target with what its columns have where the rows give nothing, or say DEFAULT.
-async fn with_defaults(
+pub(super) async fn with_defaults(
     statement: &Statement<'_>,
     insert: &Insert,
     frame: &Arc<Frame>,
@@ -160,7 +160,7 @@ fn parameters_of_rows(
     Ok(())
 }
 
-fn table(insert: &Insert) -> Result<&ObjectName, Error> {
+pub(super) fn table(insert: &Insert) -> Result<&ObjectName, Error> {
     let refused = [
         (insert.or.is_some() || insert.ignore || insert.replace_into, "INSERT OR"),
         (insert.overwrite || insert.partitioned.is_some(), "INSERT OVERWRITE"),
@@ -184,7 +184,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    fn new(insert: &Insert, target: &Target) -> Result<Self, Error> {
+    pub(super) fn new(insert: &Insert, target: &Target) -> Result<Self, Error> {
         if insert.columns.is_empty() {
             let places = (0..target.relation().columns.len()).collect();
             return Ok(Self { places, is_listed: false });
@@ -201,7 +201,7 @@ impl Given {
     }
 
     /// Refuses values for columns whose values nobody gives.
-    fn refuse_generated(
+    pub(super) fn refuse_generated(
         &self,
         statement: &Statement<'_>,
         insert: &Insert,
@@ -256,7 +256,7 @@ impl Given {
 }
 
 /// The rows of a plain VALUES.
-fn rows_of_values(query: &Query) -> Option<Vec<&[Expr]>> {
+pub(super) fn rows_of_values(query: &Query) -> Option<Vec<&[Expr]>> {
     let is_plain = query.with.is_none()
         && query.order_by.is_none()
         && query.limit_clause.is_none()

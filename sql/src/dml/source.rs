@@ -45,7 +45,7 @@ pub(super) fn items(query: &Query) -> Vec<&Expr> {
 }
 
 /// Which columns are literals without a type: they are read as whatever column they go to.
-fn untyped(query: &Query, columns: usize) -> Vec<bool> {
+pub(super) fn untyped(query: &Query, columns: usize) -> Vec<bool> {
     let mut untyped = vec![false; columns];
     let SetExpr::Select(select) = query.body.as_ref() else { return untyped };
     let is_untyped = |item: &SelectItem| match item {

@@ -66,6 +66,8 @@ pub(crate) fn session_state(frame: &Arc<Frame>, settings: &Settings) -> SessionS
     *state.config_mut() = config(frame, settings);
     functions::register_scoped(&mut state, frame, settings);
     state.mark_start_execution();
+    let properties = state.execution_props_mut();
+    properties.query_execution_start_time = Some(settings.began());
     state
 }
 
@@ -104,6 +106,7 @@ impl Running {
         let config = config(frame, settings);
         let mut properties = ExecutionProps::new();
         properties.mark_start_execution(Arc::clone(config.options()));
+        properties.query_execution_start_time = Some(settings.began());
         Self { config, properties, is_plain, options: TableOptions::new() }
     }
 }

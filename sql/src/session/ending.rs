@@ -148,6 +148,7 @@ impl Session {
             self.end_advisory();
         }
         if chain {
+            self.settings.begin();
             self.transaction = Transaction::Open(block.again(&mut self.settings));
         }
         Ok(if commit { "COMMIT" } else { "ROLLBACK" })

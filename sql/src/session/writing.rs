@@ -7,8 +7,8 @@ use super::answer::{OutputColumn, Parameter, Prepared, Response, Rows};
 use super::transaction::Transaction as Block;
 use super::{Session, same_types};
 use crate::copy::{CopyIn, CopyStatement, Used};
-use crate::dml::{Arguments, Compound, Statement, Truncate, cascading, restart_identity};
-use crate::write::{Returned, Transaction, autocommit};
+use crate::dml::{Arguments, Bulk, Compound, Statement, Truncate, cascading, restart_identity};
+use crate::write::{Outcome, Returned, Transaction, autocommit};
 use crate::{Error, SqlState, Type};
 
 impl Session {
@@ -87,7 +87,17 @@ impl Session {
                     transaction.wait_at_most(lock_timeout);
                     transaction.run(&statement).await?
                 }
-                _ => autocommit(&self.database, lock_timeout, &self.progress, &statement).await?,
+                _ => {
+                    let (database, progress) = (&self.database, &self.progress);
+                    let loaded = match Bulk::of(statement) {
+                        Some(bulk) => bulk.run(database, lock_timeout, progress).await?,
+                        None => None,
+                    };
+                    match loaded {
+                        Some(rows) => Outcome { rows, returned: None },
+                        None => autocommit(database, lock_timeout, progress, &statement).await?,
+                    }
+                }
             };
             if let Some(Returned { columns, batch }) = outcome.returned {
                 if prepared.columns().is_some_and(|found| !same_types(found, &columns)) {

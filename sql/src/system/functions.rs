@@ -31,7 +31,7 @@ use crate::{Catalog, Database, Error, Frame, Relation, Type};
 /// What the functions answer from.
 struct Scope {
     step: Step,
-    /// When the statement began, in microseconds since 1970-01-01 UTC.
+    /// When the transaction began, in microseconds since 1970-01-01 UTC.
     now: i64,
     catalog: Arc<Catalog>,
     settings: Settings,
@@ -95,7 +95,7 @@ fn all_that_change(scope: &Arc<Scope>) -> impl Iterator<Item = ScalarUDF> {
 pub(crate) fn register(state: &mut SessionState, frame: &Arc<Frame>, settings: &Settings) {
     let scope = Arc::new(Scope {
         step: frame.step(),
-        now: chrono::Utc::now().timestamp_micros(),
+        now: settings.began().timestamp_micros(),
         catalog: Arc::clone(frame.catalog()),
         settings: settings.clone(),
         database: Arc::clone(frame.database()),
