@@ -31,9 +31,7 @@ pub(crate) use self::statement::{Copied, CopyStatement, Direction, Unexpected, p
 pub(crate) use self::used::Used;
 use crate::query::Given;
 use crate::settings::Settings;
-use crate::write::{
-    LoadError, Loading, Proposal, Repeated, Returned, Target, Write, check_table,
-};
+use crate::write::{LoadError, Loading, Proposal, Repeated, Returned, Target, Write, check_table};
 use crate::{Error, Frame, SqlState, dml, names};
 
 /// A COPY FROM STDIN under way. To drop it leaves nothing behind.

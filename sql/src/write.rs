@@ -28,7 +28,7 @@ use std::time::Duration;
 
 pub(crate) use changes::Rows;
 pub(crate) use draft::Draft;
-pub(crate) use keys::{KeyEncoder, entries, hash, row_entries};
+pub(crate) use keys::{KeyEncoder, hash, row_entries};
 pub(crate) use loading::{LoadError, Loading, Repeated, check_table};
 pub(crate) use lookup::{all_rows, existing_keys, rows_with};
 pub(crate) use overlay::{Difference, Gone, Overlay, keep};
