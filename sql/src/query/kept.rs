@@ -215,3 +215,159 @@ fn is_plain(plan: &LogicalPlan) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::TryStreamExt;
+
+    use super::*;
+    use crate::fake::{Fake, run};
+    use crate::session::{Parameter, Prepared, Response};
+    use crate::{Database, Session};
+
+    impl Prepared {
+        fn kept(&self) -> usize {
+            self.plans.0.lock().unwrap().len()
+        }
+    }
+
+    async fn session(database: &Arc<Database>) -> Session {
+        let mut session = Session::new(Arc::clone(database), "alice");
+        let setup = "create table t (k bigint primary key, a int, b text);
+            create table u (k bigint, a int);
+            create materialized view v as select a, count(*) as n from t group by a;
+            insert into t values (1, 10, 'x'), (2, 20, 'y'), (3, 20, null)";
+        run(&mut session, setup).await.unwrap();
+        session
+    }
+
+    async fn prepare(session: &mut Session, text: &str) -> Prepared {
+        let statement = session.parse(text).unwrap().remove(0);
+        session.prepare(statement, &[]).await.unwrap()
+    }
+
+    /// How many rows there are, of what is returned or changed.
+    async fn execute(session: &mut Session, prepared: &Prepared, values: &[&str]) -> usize {
+        let values = values.iter().map(|value| match *value {
+            "null" => Parameter::Null,
+            value => Parameter::Text(value.to_owned()),
+        });
+        match session.execute(prepared, values.collect()).await.unwrap() {
+            Response::Rows(rows) => {
+                let batches: Vec<_> = rows.batches.try_collect().await.unwrap();
+                batches.iter().map(|batch| batch.num_rows()).sum()
+            }
+            Response::Complete { tag } => {
+                tag.rsplit(' ').next().and_then(|rows| rows.parse().ok()).unwrap()
+            }
+            _ => panic!("neither rows nor a tag"),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_depends_on_the_statement_is_planned_anew() {
+        let (_, database) = Fake::start(2, 2);
+        let mut session = session(&database).await;
+        for (text, kept) in [
+            ("select a from t where k = $1", 1),
+            ("select a, count(*) from t where k < $1 group by a order by a limit 2", 1),
+            ("select (select max(a) from u where u.k < $1) from t", 1),
+            ("select a from t where k = $1::int", 1),
+            ("select n from v where a = $1", 1),
+            ("update t set a = a + $1 where k = $2", 0),
+            ("select $1 + 1", 0),
+            ("select a from t where k = $1 + 1", 0),
+            ("select a from t order by k limit $1", 0),
+            ("select a from t where now() > $1", 0),
+            ("select nextval('s') from t where k = $1", 0),
+            ("select relname from pg_class where oid = $1", 0),
+            ("select x from generate_series(1, 3) as g(x) where x = $1", 0),
+        ] {
+            if text.contains("nextval") {
+                run(&mut session, "create sequence s").await.unwrap();
+            }
+            let prepared = prepare(&mut session, text).await;
+            assert_eq!(prepared.kept(), kept, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_kept_plan_reads_what_is_there_when_it_runs() {
+        let (fake, database) = Fake::start(2, 2);
+        let mut session = session(&database).await;
+        let find = prepare(&mut session, "select b from t where k = $1 and a > $2").await;
+        let change = prepare(&mut session, "update t set a = a - $1 where k = $2").await;
+        let views = prepare(&mut session, "select n from v where a >= $1").await;
+        assert_eq!(execute(&mut session, &find, &["1", "9"]).await, 1);
+        assert_eq!(execute(&mut session, &find, &["1", "10"]).await, 0);
+        assert_eq!(execute(&mut session, &find, &["null", "9"]).await, 0);
+        assert_eq!(execute(&mut session, &change, &["5", "1"]).await, 1);
+        assert_eq!(execute(&mut session, &change, &["5", "7"]).await, 0);
+        assert_eq!(execute(&mut session, &find, &["1", "9"]).await, 0, "what is committed");
+        assert_eq!((find.kept(), change.kept()), (1, 1));
+        // Hosts of the fake don't maintain views.
+        assert_eq!(execute(&mut session, &views, &["0"]).await, 0);
+        run(&mut session, "begin").await.unwrap();
+        assert_eq!(execute(&mut session, &change, &["-5", "1"]).await, 1);
+        assert_eq!(execute(&mut session, &find, &["1", "9"]).await, 1, "what is its own");
+        run(&mut session, "delete from t where k = 1; insert into t values (9, 9)").await.unwrap();
+        assert_eq!(execute(&mut session, &find, &["1", "0"]).await, 0);
+        assert_eq!(execute(&mut session, &find, &["9", "8"]).await, 1);
+        assert_eq!(execute(&mut session, &find, &["9", "9"]).await, 0, "filters hold for it, too");
+        assert_eq!(execute(&mut session, &views, &["0"]).await, 2, "the view of its own rows");
+        run(&mut session, "rollback").await.unwrap();
+        assert_eq!(execute(&mut session, &find, &["9", "8"]).await, 0);
+        assert_eq!(execute(&mut session, &views, &["0"]).await, 0);
+        run(&mut session, "alter table t drop column a; alter table t add column a int default 7")
+            .await
+            .unwrap();
+        assert_eq!(execute(&mut session, &find, &["1", "6"]).await, 1, "under another catalog");
+        assert_eq!(execute(&mut session, &find, &["1", "7"]).await, 0);
+        let released = async {
+            while fake.leases() > 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        let deadline = std::time::Duration::from_secs(10);
+        tokio::time::timeout(deadline, released).await.expect("a kept plan holds no lease");
+        assert_eq!(find.kept(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_kept_plan_looks_keys_up_and_asks_for_nothing_else() {
+        let (fake, database) = Fake::start(2, 2);
+        let mut session = session(&database).await;
+        for (text, value) in [
+            ("select b from t where k = $1", "2"),
+            ("select b from t where k = $1::int", "2"),
+            ("select b from t where k in ($1, 5)", "2"),
+        ] {
+            let prepared = prepare(&mut session, text).await;
+            for _ in 0..2 {
+                fake.take_scans();
+                assert_eq!(execute(&mut session, &prepared, &[value]).await, 1, "{text}");
+                let scans = fake.take_scans();
+                assert_eq!(scans.len(), 4, "{text}");
+                assert!(scans.iter().all(|scan| scan.keys.is_some()), "{text}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn settings_that_plans_depend_on_are_not_those_of_another_plan() {
+        let (_, database) = Fake::start(1, 1);
+        let mut session = session(&database).await;
+        run(
+            &mut session,
+            "create schema s; create table s.u (k bigint); insert into s.u values (1)",
+        )
+        .await
+        .unwrap();
+        let prepared = prepare(&mut session, "select k from u where k = $1").await;
+        assert_eq!(execute(&mut session, &prepared, &["1"]).await, 0);
+        run(&mut session, "set search_path = s").await.unwrap();
+        assert_eq!(execute(&mut session, &prepared, &["1"]).await, 1);
+        run(&mut session, "set search_path = public").await.unwrap();
+        assert_eq!(execute(&mut session, &prepared, &["1"]).await, 0);
+    }
+}

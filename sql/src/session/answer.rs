@@ -21,7 +21,7 @@ pub struct Prepared {
     pub(super) parameters: Vec<Type>,
     pub(super) columns: Option<Vec<OutputColumn>>,
     /// What was planned for it.
-    pub(super) plans: Plans,
+    pub(crate) plans: Plans,
 }
 
 impl Prepared {

@@ -118,3 +118,22 @@ async fn a_definition_that_came_second_is_made_again() {
     run(&mut session, "create table t (a int)").await.unwrap();
     assert!(run(&mut session, "select * from t").await.unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn now_is_the_transactions() {
+    let mut session = session();
+    let pause = Duration::from_millis(2);
+    run(&mut session, "begin").await.unwrap();
+    let began = run(&mut session, "select now(), current_timestamp").await.unwrap();
+    tokio::time::sleep(pause).await;
+    run(&mut session, "create table t (a timestamptz default now())").await.unwrap();
+    run(&mut session, "insert into t values (default), (now())").await.unwrap();
+    let found = run(&mut session, "select distinct a, transaction_timestamp() from t").await;
+    assert_eq!(found.unwrap(), began, "all that the block says");
+    run(&mut session, "commit").await.unwrap();
+    let later = run(&mut session, "select now(), current_timestamp").await.unwrap();
+    assert_ne!(later, began);
+    let first = run(&mut session, "begin; select now()").await.unwrap();
+    let second = run(&mut session, "commit and chain; select now()").await.unwrap();
+    assert_ne!(first, second, "a block that is chained begins anew");
+}

@@ -274,3 +274,33 @@ async fn what_changes_nothing_makes_no_step() {
     assert_eq!(cluster.fake.step(), step);
     cluster.until(Fake::is_idle).await;
 }
+
+#[tokio::test]
+async fn a_querys_rows_go_to_the_hosts_as_they_come() {
+    let cluster = Cluster::new("create table t (a int primary key, b int)").await;
+    let mut session = cluster.session();
+    let insert = "insert into t select x, x from generate_series(1, 50000) as g(x)";
+    assert_eq!(run(&mut session, insert).await.unwrap(), ["INSERT 0 50000"]);
+    let calls = cluster.fake.take_calls();
+    assert!(calls.stagings > 5, "{calls:?}");
+    assert_eq!(calls.commits, 1, "and are one step");
+    assert_eq!(cluster.rows("select count(*), sum(b) from t").await, ["50000|1250025000"]);
+    for (insert, detail) in [
+        (
+            "insert into t select x % 60000 + 100000, 0 from generate_series(1, 70000) as g(x)",
+            "100001",
+        ),
+        ("insert into t select 60000 - x, 0 from generate_series(1, 20000) as g(x)", "50000"),
+    ] {
+        let error = run(&mut session, insert).await.unwrap_err();
+        assert_eq!(error.state.code(), "23505", "{insert}");
+        assert_eq!(error.detail, Some(format!("Key (a)=({detail}) already exists.")), "{insert}");
+        cluster.until(Fake::is_idle).await;
+    }
+    let error = run(&mut session, "insert into t (b) select 1").await.unwrap_err();
+    assert_eq!(error.state.code(), "23502");
+    assert_eq!(cluster.rows("select count(*) from t").await, ["50000"]);
+    // It reads what was there before it.
+    let insert = "insert into t select a + 50000, b from t where a > 10";
+    assert_eq!(run(&mut session, insert).await.unwrap(), ["INSERT 0 49990"]);
+}
