@@ -33,6 +33,8 @@ struct Scope {
     step: Step,
     /// When the transaction began, in microseconds since 1970-01-01 UTC.
     now: i64,
+    /// When the statement began.
+    statement: i64,
     catalog: Arc<Catalog>,
     settings: Settings,
     database: Arc<Database>,
@@ -96,6 +98,7 @@ pub(crate) fn register(state: &mut SessionState, frame: &Arc<Frame>, settings: &
     let scope = Arc::new(Scope {
         step: frame.step(),
         now: settings.began().timestamp_micros(),
+        statement: chrono::Utc::now().timestamp_micros(),
         catalog: Arc::clone(frame.catalog()),
         settings: settings.clone(),
         database: Arc::clone(frame.database()),

@@ -21,6 +21,7 @@ pub(super) fn all() -> &'static [Definition] {
         all.push(of("clock_timestamp", Type::Timestamptz, |_, _| Some(clock())));
         all.push(of("timeofday", Type::Text, |_, _| texted(time_of_day())));
         all.extend(NOW.iter().map(|name| of(name, Type::Timestamptz, now)));
+        all.push(of("statement_timestamp", Type::Timestamptz, |scope, _| moment(scope.statement)));
         let privileges = PRIVILEGES.iter();
         all.extend(privileges.map(|name| of(name, Type::Boolean, |_, _| Some(true.into()))));
         let visible = VISIBLE.iter();
@@ -31,11 +32,15 @@ pub(super) fn all() -> &'static [Definition] {
     &ALL
 }
 
-/// All of them tell when the statement began; in a block PostgreSQL's tell when that began.
-const NOW: &[&str] = &["now", "transaction_timestamp", "statement_timestamp", "current_timestamp"];
+/// When the transaction began; `statement_timestamp` is the statement's.
+const NOW: &[&str] = &["now", "transaction_timestamp", "current_timestamp"];
 
 fn now(scope: &Scope, _: &[ScalarValue]) -> Option<ScalarValue> {
-    Some(ScalarValue::TimestampMicrosecond(Some(scope.now), Some("+00:00".into())))
+    moment(scope.now)
+}
+
+fn moment(us: i64) -> Option<ScalarValue> {
+    Some(ScalarValue::TimestampMicrosecond(Some(us), Some("+00:00".into())))
 }
 
 /// What the clock shows.
