@@ -204,12 +204,16 @@ impl State {
         Committed { step: self.step }
     }
 
-    fn apply(&mut self, transaction: TransactionId) -> Committed {
+    /// Applies what a transaction has staged. Tables `before` this command have to be reserved; one
+    /// that comes with it is nobody else's yet.
+    fn apply(&mut self, transaction: TransactionId, before: &CatalogSnapshot) -> Committed {
+        let before = Catalog::decode(before).unwrap().program().tables;
         let mut contents = self.frames[&self.step].clone();
         let catalog = Catalog::decode(&self.catalog).unwrap();
         for changes in self.staged.remove(&transaction).unwrap_or_default() {
             assert!(
-                self.reservations.may_write(transaction, changes.relation),
+                self.reservations.may_write(transaction, changes.relation)
+                    || before.iter().all(|table| table.id != changes.relation),
                 "a write of a relation that isn't reserved"
             );
             change(&mut contents, &changes);
@@ -327,7 +331,10 @@ impl Coordinator for Fake {
     ) -> Result<Committed, CoordinatorError> {
         self.state().calls.commits += 1;
         let _permit = self.commits.acquire().await.unwrap();
-        let committed = self.state().apply(transaction);
+        let mut state = self.state();
+        let catalog = state.catalog.clone();
+        let committed = state.apply(transaction, &catalog);
+        drop(state);
         self.freed.notify_waiters();
         Ok(committed)
     }
@@ -350,8 +357,9 @@ impl Coordinator for Fake {
         if change.base != state.catalog.version {
             return Err(CoordinatorError::CatalogChanged);
         }
-        state.catalog = CatalogSnapshot { version: change.base.next(), bytes: change.bytes };
-        let committed = state.apply(change.transaction);
+        let next = CatalogSnapshot { version: change.base.next(), bytes: change.bytes };
+        let before = std::mem::replace(&mut state.catalog, next);
+        let committed = state.apply(change.transaction, &before);
         drop(state);
         self.freed.notify_waiters();
         Ok(committed)
