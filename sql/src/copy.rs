@@ -90,7 +90,9 @@ impl CopyIn {
             false => None,
         };
         let destination = match loading {
-            Some(loading) => Destination::Loading { loading, line_numbers: vec![] },
+            Some(loading) => {
+                Destination::Loading { loading: Box::new(loading), line_numbers: vec![] }
+            }
             None => Destination::Checked(Checked { settings: settings.clone(), rows: vec![] }),
         };
         let reading = target.clone().with_later(later);
@@ -141,7 +143,7 @@ struct Load {
 #[derive(Debug)]
 enum Destination {
     /// Into the step, as they come.
-    Loading { loading: Loading, line_numbers: Vec<u64> },
+    Loading { loading: Box<Loading>, line_numbers: Vec<u64> },
     /// They belong to a table with more rules than a primary key, and are written in the end, like
     /// those of an INSERT.
     Checked(Checked),

@@ -90,8 +90,16 @@ impl Loading {
 
     /// Reserves the rows, if none of them is there already. The transaction may commit then.
     pub(crate) async fn finish(mut self, transaction: &mut Transaction) -> Result<(), LoadError> {
+        if self.rows > 0 {
+            self.reserve(transaction).await?;
+        }
+        let kept = self.kept.take().unwrap_or_default();
+        Ok(transaction.keep(&self.target, kept)?)
+    }
+
+    async fn reserve(&self, transaction: &mut Transaction) -> Result<(), LoadError> {
         let mut at_least = Step(0);
-        while self.rows > 0 {
+        loop {
             let frame = transaction.frame(at_least).await?;
             check_table(&self.target, self.command, &frame)?;
             let hashes = self.keys.iter().flat_map(|keys| keys.hashes.iter().copied()).collect();
@@ -99,10 +107,7 @@ impl Loading {
             let (reservation, unique) =
                 join(transaction.reserve(&frame, entries), self.check_keys(&frame)).await;
             match reservation? {
-                Reservation::Granted => {
-                    unique?;
-                    break;
-                }
+                Reservation::Granted => return unique,
                 Reservation::Changed(step) if transaction.is_repeatable() => {
                     let newer = transaction.newer_frame(step).await?;
                     self.check_keys(&newer).await?;
@@ -111,8 +116,6 @@ impl Loading {
                 Reservation::Changed(step) => at_least = step,
             }
         }
-        let kept = self.kept.take().unwrap_or_default();
-        Ok(transaction.keep(&self.target, kept)?)
     }
 
     async fn check_keys(&self, frame: &Arc<Frame>) -> Result<(), LoadError> {
