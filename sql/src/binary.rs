@@ -8,7 +8,7 @@ mod parameter;
 mod value;
 
 pub use parameter::{read, utf8};
-pub use value::write;
+pub use value::BinaryColumn;
 
 use bytes::BytesMut;
 

@@ -23,6 +23,7 @@ mod json;
 mod list;
 mod marker;
 mod math;
+mod no_row;
 mod nullif;
 mod numeric;
 mod pattern;
@@ -216,7 +217,12 @@ pub(crate) fn analyze(
     let settle = |plan, rule: &Arc<dyn AnalyzerRule + Send + Sync>| {
         rule.analyze(plan, state.config_options())
     };
-    shown(state, rules.into_iter().try_fold(plan, settle)?)
+    let plan = rules.into_iter().try_fold(plan, settle)?;
+    let plan = match purpose {
+        Purpose::Run => no_row::is_null(plan)?,
+        Purpose::Compile => plan,
+    };
+    shown(state, plan)
 }
 
 /// The plan with names in place of the OIDs that a client would otherwise be shown.

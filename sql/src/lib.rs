@@ -10,6 +10,7 @@
 
 mod advisory;
 pub mod binary;
+mod carrier;
 mod catalog;
 mod copy;
 mod database;

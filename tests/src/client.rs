@@ -183,7 +183,8 @@ async fn in_time<T>(
     }
 }
 
-fn shown(value: Option<&str>) -> String {
+/// A value as answers have it.
+pub(crate) fn shown(value: Option<&str>) -> String {
     match value {
         None => "NULL".to_owned(),
         Some("") => "(empty)".to_owned(),

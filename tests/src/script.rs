@@ -4,6 +4,7 @@
 //! `postgresql`, and every variant is a label too, for `onlyif` and `skipif`. A comment
 //! `# only: VARIANT ...` at the start of a line restricts a script to some variants.
 
+mod again;
 mod column;
 mod session;
 mod variant;

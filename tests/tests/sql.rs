@@ -82,7 +82,11 @@ fn trial(
         let server = shared.server();
         let address = server.address();
         let connect = || async move {
-            Ok(Session::new(Client::connect(address).await?, Product::Stillframe))
+            let client = Client::connect(address).await?;
+            Ok(match variant {
+                Variant::AsWritten => Session::asking_again(client),
+                _ => Session::new(client, Product::Stillframe),
+            })
         };
         runtime.block_on(script.run(Product::Stillframe, variant, connect)).map_err(Failed::from)
     })

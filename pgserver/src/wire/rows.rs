@@ -1,13 +1,11 @@
 //! Rows to DataRow messages, in the format that the client has asked for by column.
 
-use std::sync::Arc;
-
-use arrow::array::{Array, ArrayRef};
+use arrow::array::ArrayRef;
 use arrow::record_batch::RecordBatch;
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::data::{FieldDescription, RowDescription};
-use stillframe_sql::binary::{self, checked_length, patch_length};
-use stillframe_sql::{Error, OutputColumn, SqlState, TextColumn, TextFormat, Type};
+use stillframe_sql::binary::{BinaryColumn, checked_length, patch_length};
+use stillframe_sql::{Error, OutputColumn, SqlState, TextColumn, TextFormat};
 
 use super::frontend::violation;
 use super::outgoing::PIECE_BYTES;
@@ -103,7 +101,7 @@ pub(super) struct RowWriter {
 
 enum Column {
     Text(TextColumn),
-    Binary(Type, ArrayRef),
+    Binary(BinaryColumn),
 }
 
 impl RowWriter {
@@ -117,7 +115,7 @@ impl RowWriter {
         let column = |((column, format), values): ((&OutputColumn, &Format), &ArrayRef)| {
             Ok(match format {
                 Format::Text => Column::Text(TextColumn::new(&column.kind, values, &layout.text)?),
-                Format::Binary => Column::Binary(column.kind.clone(), Arc::clone(values)),
+                Format::Binary => Column::Binary(BinaryColumn::new(&column.kind, values)?),
             })
         };
         let columns = places.map(column).collect::<Result<_, Error>>()?;
@@ -174,13 +172,7 @@ impl Column {
                     buffer.put_i32(NULL);
                 }
             }
-            Self::Binary(_, values) if values.is_null(row) => buffer.put_i32(NULL),
-            Self::Binary(kind, values) => {
-                let start = buffer.len();
-                buffer.put_u32(0);
-                binary::write(kind, values, row, buffer)?;
-                patch_length(buffer, start, buffer.len() - start - 4)?;
-            }
+            Self::Binary(values) => values.write(row, buffer)?,
         }
         Ok(())
     }
@@ -188,8 +180,12 @@ impl Column {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use arrow::array::StringArray;
     use arrow::datatypes::{DataType, Field, Schema};
+
+    use stillframe_sql::Type;
 
     use super::*;
 

@@ -1,28 +1,67 @@
 //! Values of Arrow arrays in binary format.
 
-use crate::{Error, SqlState, Type};
 use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type,
-    Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType, Time64MicrosecondType,
-    TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type,
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type,
+    Int32Type, Int64Type, IntervalMonthDayNanoType, Time64MicrosecondType,
+    TimestampMicrosecondType,
 };
 use bytes::{BufMut, BytesMut};
 use stillframe_protocol::numeric::Numeric;
 
 use super::{moment, numeric, patch_length};
+use crate::carrier::carried;
+use crate::{Error, SqlState, Type};
+
+/// The length that a NULL has instead of one.
+const NULL: i32 = -1;
+
+/// The values of one column, ready to be written in binary format.
+#[derive(Debug)]
+pub struct BinaryColumn {
+    kind: Type,
+    values: ArrayRef,
+    nulls: Option<NullBuffer>,
+}
+
+impl BinaryColumn {
+    /// The values of an array, as a type. What the array holds must be what carries the type, or
+    /// what a cast without loss can bring into that form.
+    ///
+    /// # Errors
+    ///
+    /// 0A000 for an array that can't be brought into it, and for the names of objects: `regclass`
+    /// and its like are names by the time they get here.
+    pub fn new(kind: &Type, array: &ArrayRef) -> Result<Self, Error> {
+        if kind.is_name_of_object() && array.data_type() == &DataType::Utf8 {
+            return Err(Error::unsupported(format!("a {kind} in binary format"))
+                .with_hint("Cast it to oid or to text."));
+        }
+        let values = carried(kind, array)?;
+        let nulls = values.logical_nulls();
+        Ok(Self { kind: kind.clone(), values, nulls })
+    }
+
+    /// Adds a value with its length before it.
+    ///
+    /// # Errors
+    ///
+    /// 42883 for a type that PostgreSQL has no binary format of, 54000 for a value that is too long.
+    pub fn write(&self, row: usize, buffer: &mut BytesMut) -> Result<(), Error> {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            buffer.put_i32(NULL);
+            return Ok(());
+        }
+        let start = buffer.len();
+        buffer.put_u32(0);
+        write(&self.kind, &self.values, row, buffer)?;
+        patch_length(buffer, start, buffer.len() - start - 4)
+    }
+}
 
 /// Adds a value that isn't NULL, without its length.
-///
-/// # Errors
-///
-/// 42883 for a type that PostgreSQL has no binary format of, 54000 for a value that is too long.
-pub fn write(
-    kind: &Type,
-    values: &ArrayRef,
-    row: usize,
-    buffer: &mut BytesMut,
-) -> Result<(), Error> {
+fn write(kind: &Type, values: &ArrayRef, row: usize, buffer: &mut BytesMut) -> Result<(), Error> {
     match kind {
         Type::Boolean => buffer.put_u8(boolean(values, row)?.into()),
         Type::SmallInt => buffer.put_i16(narrow(integer(values, row)?)?),
@@ -91,13 +130,9 @@ pub fn write(
 
 fn integer(values: &ArrayRef, row: usize) -> Result<i64, Error> {
     Ok(match values.data_type() {
-        DataType::Int8 => primitive::<Int8Type>(values, row)?.into(),
         DataType::Int16 => primitive::<Int16Type>(values, row)?.into(),
         DataType::Int32 => primitive::<Int32Type>(values, row)?.into(),
         DataType::Int64 => primitive::<Int64Type>(values, row)?,
-        DataType::UInt8 => primitive::<UInt8Type>(values, row)?.into(),
-        DataType::UInt16 => primitive::<UInt16Type>(values, row)?.into(),
-        DataType::UInt32 => primitive::<UInt32Type>(values, row)?.into(),
         _ => return Err(odd(values)),
     })
 }
@@ -117,7 +152,6 @@ fn narrow<T: TryFrom<i64>>(value: i64) -> Result<T, Error> {
 fn text(values: &ArrayRef, row: usize) -> Result<&str, Error> {
     Ok(match values.data_type() {
         DataType::Utf8 => values.as_string::<i32>().value(row),
-        DataType::LargeUtf8 => values.as_string::<i64>().value(row),
         DataType::Utf8View => values.as_string_view().value(row),
         _ => return Err(odd(values)),
     })
@@ -127,7 +161,6 @@ fn bytes(values: &ArrayRef, row: usize) -> Result<&[u8], Error> {
     Ok(match values.data_type() {
         DataType::Binary => values.as_binary::<i32>().value(row),
         DataType::LargeBinary => values.as_binary::<i64>().value(row),
-        DataType::BinaryView => values.as_binary_view().value(row),
         _ => return Err(odd(values)),
     })
 }
@@ -162,31 +195,19 @@ fn write_array(
     if let Type::Array(_) = element {
         return Err(Error::unsupported("an array of several dimensions in binary format"));
     }
-    let items = match values.data_type() {
-        DataType::List(_) => values.as_list::<i32>().value(row),
-        DataType::LargeList(_) => values.as_list::<i64>().value(row),
-        DataType::FixedSizeList(..) => values.as_fixed_size_list().value(row),
-        _ => return Err(odd(values)),
-    };
-    buffer.put_i32(i32::from(!items.is_empty()));
-    buffer.put_i32(i32::from(items.null_count() > 0));
+    let list = values.as_list_opt::<i32>().ok_or_else(|| odd(values))?;
+    let items = BinaryColumn::new(element, &list.value(row))?;
+    let (count, nulls) =
+        (items.values.len(), items.nulls.as_ref().map_or(0, NullBuffer::null_count));
+    buffer.put_i32(i32::from(count > 0));
+    buffer.put_i32(i32::from(nulls > 0));
     buffer.put_u32(element.oid());
-    if items.is_empty() {
+    if count == 0 {
         return Ok(());
     }
-    buffer.put_i32(i32::try_from(items.len()).map_err(|_| odd(values))?);
+    buffer.put_i32(i32::try_from(count).map_err(|_| odd(values))?);
     buffer.put_i32(first);
-    for item in 0..items.len() {
-        if items.is_null(item) {
-            buffer.put_i32(-1);
-            continue;
-        }
-        let start = buffer.len();
-        buffer.put_u32(0);
-        write(element, &items, item, buffer)?;
-        patch_length(buffer, start, buffer.len() - start - 4)?;
-    }
-    Ok(())
+    (0..count).try_for_each(|item| items.write(item, buffer))
 }
 
 fn odd(values: &ArrayRef) -> Error {
@@ -199,8 +220,8 @@ mod tests {
 
     use arrow::array::{
         BooleanArray, Date32Array, Decimal128Array, Float64Array, Int16Array, Int64Array,
-        IntervalMonthDayNanoArray, ListArray, StringArray, StringViewArray,
-        TimestampMicrosecondArray,
+        IntervalMonthDayNanoArray, ListArray, ListBuilder, NullArray, StringArray, StringViewArray,
+        TimestampMicrosecondArray, UInt64Array,
     };
     use arrow::datatypes::{Int32Type as I32, IntervalMonthDayNano};
 
@@ -208,8 +229,10 @@ mod tests {
 
     fn written(kind: &Type, values: impl Array + 'static) -> Vec<u8> {
         let mut buffer = BytesMut::new();
-        write(kind, &(Arc::new(values) as ArrayRef), 0, &mut buffer).unwrap();
-        buffer.to_vec()
+        let column = BinaryColumn::new(kind, &(Arc::new(values) as ArrayRef)).unwrap();
+        column.write(0, &mut buffer).unwrap();
+        assert_eq!(buffer[..4], u32::try_from(buffer.len() - 4).unwrap().to_be_bytes());
+        buffer[4..].to_vec()
     }
 
     #[test]
@@ -239,6 +262,16 @@ mod tests {
         let numeric = Decimal128Array::from(vec![15]).with_precision_and_scale(4, 1).unwrap();
         let expected = [0, 2, 0, 0, 0, 0, 0, 1, 0, 1, 5000_u16.to_be_bytes()[0], 0x88];
         assert_eq!(written(&Type::Numeric(None), numeric), expected);
+        let mut buffer = BytesMut::new();
+        let nothing: ArrayRef = Arc::new(NullArray::new(1));
+        BinaryColumn::new(&Type::Unknown, &nothing).unwrap().write(0, &mut buffer).unwrap();
+        assert_eq!(buffer[..], NULL.to_be_bytes());
+        assert_eq!(written(&Type::BigInt, UInt64Array::from(vec![7])), 7_i64.to_be_bytes());
+        let mut lists = ListBuilder::new(UInt64Array::builder(1));
+        lists.append_value([Some(7)]);
+        let expected = [1, 0, 20, 1, 1, 8, 0, 7].into_iter().flat_map(i32::to_be_bytes);
+        let kind = Type::Array(Box::new(Type::BigInt));
+        assert_eq!(written(&kind, lists.finish()), expected.collect::<Vec<_>>());
         let list = ListArray::from_iter_primitive::<I32, _, _>([Some([Some(7), None])]);
         let expected: Vec<u8> =
             [1, 1, 23, 2, 1, 4, 7, -1].into_iter().flat_map(i32::to_be_bytes).collect();
@@ -249,8 +282,11 @@ mod tests {
     fn a_value_that_comes_otherwise_than_its_type_is_our_mistake() {
         let values: ArrayRef = Arc::new(StringArray::from(vec!["1"]));
         for kind in [Type::Boolean, Type::Integer, Type::Double, Type::Date, Type::Bytea] {
-            let error = write(&kind, &values, 0, &mut BytesMut::new()).unwrap_err();
+            let column = BinaryColumn::new(&kind, &values).unwrap();
+            let error = column.write(0, &mut BytesMut::new()).unwrap_err();
             assert_eq!(error.state, SqlState::INTERNAL_ERROR, "{kind:?}");
         }
+        let error = BinaryColumn::new(&Type::Regclass, &values).unwrap_err();
+        assert_eq!(error.state, SqlState::FEATURE_NOT_SUPPORTED);
     }
 }

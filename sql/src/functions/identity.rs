@@ -30,8 +30,18 @@ pub(super) fn known_as(expr: Expr, kind: &Type) -> Expr {
     if Type::from_arrow(&kind.arrow()).as_ref() == Some(kind) {
         return expr;
     }
+    of(expr, kind)
+}
+
+/// The expression as one of a type, that may be NULL.
+pub(super) fn of(expr: Expr, kind: &Type) -> Expr {
     let name = Expr::Literal(ScalarValue::Utf8(Some(kind.to_string())), None);
     Expr::ScalarFunction(ScalarFunction::new_udf(of_type(), vec![expr, name]))
+}
+
+/// Whether an expression is such a one.
+pub(super) fn is_of_type(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(function) if function.func.name() == NAME)
 }
 
 impl ScalarUDFImpl for OfType {

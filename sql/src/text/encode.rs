@@ -7,9 +7,9 @@ use arrow::array::{
     TimestampMicrosecondArray,
 };
 use arrow::buffer::NullBuffer;
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 
+use crate::carrier::carried;
 use crate::text::float::{write_double, write_real};
 use crate::text::integer::write_integer;
 use crate::text::interval::write_interval;
@@ -189,45 +189,6 @@ fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
         out.push(DIGITS[usize::from(byte >> 4)]);
         out.push(DIGITS[usize::from(byte & 15)]);
     }
-}
-
-/// The array in a form that can be written.
-fn carried(kind: &Type, array: &ArrayRef) -> Result<ArrayRef, Error> {
-    let wanted = match array.data_type() {
-        DataType::Int8 | DataType::UInt8 => DataType::Int16,
-        DataType::UInt16 => DataType::Int32,
-        DataType::UInt32 | DataType::UInt64 => DataType::Int64,
-        DataType::Float16 => DataType::Float32,
-        DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
-            DataType::Decimal128(*precision, *scale)
-        }
-        DataType::LargeUtf8 => DataType::Utf8,
-        DataType::BinaryView | DataType::FixedSizeBinary(_) => DataType::Binary,
-        DataType::Date64 => DataType::Date32,
-        DataType::Time32(_) | DataType::Time64(TimeUnit::Nanosecond) => {
-            DataType::Time64(TimeUnit::Microsecond)
-        }
-        DataType::Timestamp(
-            TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Nanosecond,
-            zone,
-        ) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
-        DataType::Interval(IntervalUnit::YearMonth | IntervalUnit::DayTime)
-        | DataType::Duration(_) => DataType::Interval(IntervalUnit::MonthDayNano),
-        DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
-            DataType::List(field.clone())
-        }
-        DataType::Dictionary(_, value) => {
-            let values = arrow::compute::cast(array, value).map_err(|_| unwritable(kind, array))?;
-            return carried(kind, &values);
-        }
-        _ => return Ok(ArrayRef::clone(array)),
-    };
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(array, &wanted, &options).map_err(|_| unwritable(kind, array))
-}
-
-fn unwritable(kind: &Type, array: &ArrayRef) -> Error {
-    Error::unsupported(format!("a result of type {} carried as {}", kind, array.data_type()))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use sqllogictest::{AsyncDB, DBOutput};
 
-use super::{Column, variant};
+use super::{Column, again, variant};
 use crate::{Answer, Client, Failure};
 
 /// Whose server it is.
@@ -33,12 +33,20 @@ impl Product {
 pub struct Session {
     client: Option<Client>,
     product: Product,
+    /// Whether queries are asked again with their results in binary format.
+    asks_again: bool,
 }
 
 impl Session {
     /// A session of a script.
     pub fn new(client: Client, product: Product) -> Self {
-        Self { client: Some(client), product }
+        Self { client: Some(client), product, asks_again: false }
+    }
+
+    /// A session that asks each query twice, the second time prepared and with its results in
+    /// binary format.
+    pub fn asking_again(client: Client) -> Self {
+        Self { asks_again: true, ..Self::new(client, Product::Stillframe) }
     }
 
     /// The types of a query's columns, which the simple protocol's driver doesn't tell.
@@ -72,6 +80,13 @@ impl AsyncDB for Session {
             panic!("{answer:?}\n{sql}");
         }
         let answer = answer?;
+        if let Some(client) = &self.client
+            && self.asks_again
+            && again::is_repeatable(sql)
+            && let Err(difference) = again::in_binary(client.driver(), sql, &answer).await
+        {
+            panic!("{difference}");
+        }
         let Some(columns) = answer.columns else {
             return Ok(DBOutput::StatementComplete(answer.count));
         };

@@ -1,12 +1,11 @@
 //! Rows in COPY's binary format.
 
-use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use bytes::{BufMut, BytesMut};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
-use crate::binary::{patch_length, write};
+use crate::binary::BinaryColumn;
 use crate::copy::tuples::{END, SIGNATURE};
 use crate::{Error, OutputColumn, SqlState};
 
@@ -43,22 +42,16 @@ fn header() -> Vec<u8> {
 fn rows_of(columns: &[OutputColumn], batch: &RecordBatch) -> Result<Vec<Vec<u8>>, Error> {
     let count = i16::try_from(columns.len())
         .map_err(|_| Error::new(SqlState::TOO_MANY_COLUMNS, "too many columns"))?;
+    let values = columns.iter().zip(batch.columns());
+    let values = values
+        .map(|(column, values)| BinaryColumn::new(&column.kind, values))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut rows = Vec::with_capacity(batch.num_rows());
     let mut buffer = BytesMut::new();
     for row in 0..batch.num_rows() {
         buffer.clear();
         buffer.put_i16(count);
-        for (column, values) in columns.iter().zip(batch.columns()) {
-            if values.is_null(row) {
-                buffer.put_i32(-1);
-                continue;
-            }
-            let start = buffer.len();
-            buffer.put_u32(0);
-            write(&column.kind, values, row, &mut buffer)?;
-            let length = buffer.len() - start - 4;
-            patch_length(&mut buffer, start, length)?;
-        }
+        values.iter().try_for_each(|values| values.write(row, &mut buffer))?;
         rows.push(buffer.to_vec());
     }
     Ok(rows)
