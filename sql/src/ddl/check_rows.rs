@@ -9,6 +9,10 @@ use crate::query::QueryContext;
 use crate::text::{TextColumn, TextFormat};
 use crate::{Error, OutputColumn, Relation, SqlState, Subject, names};
 
+/// The names of the tables of a foreign key, which no column has: `c.x` would be a part of column `c`.
+const CHILD: &str = "\"stillframe child\"";
+const PARENT: &str = "\"stillframe parent\"";
+
 /// A query that must return no row.
 #[derive(Clone, Debug)]
 pub(crate) struct RowCheck {
@@ -90,15 +94,15 @@ impl RowCheck {
         );
         let own: Vec<_> = columns.iter().map(|place| table.columns[*place].name.as_str()).collect();
         let theirs = parent_columns.iter().map(|place| parent.columns[*place].name.as_str());
-        let list = own.iter().map(|name| format!("c.{}", quoted(name))).collect::<Vec<_>>();
+        let list = own.iter().map(|name| format!("{CHILD}.{}", quoted(name))).collect::<Vec<_>>();
         let present = list.iter().map(|column| format!("{column} IS NOT NULL"));
         let equal =
-            list.iter().zip(theirs).map(|(own, name)| format!("{own} = p.{}", quoted(name)));
+            list.iter().zip(theirs).map(|(own, name)| format!("{own} = {PARENT}.{}", quoted(name)));
         let (present, equal) = (present.collect::<Vec<_>>(), equal.collect::<Vec<_>>());
         Self {
             query: format!(
-                "SELECT {} FROM {} AS c WHERE {} AND NOT EXISTS (SELECT 1 FROM {} AS p WHERE {}) \
-                 LIMIT 1",
+                "SELECT {} FROM {} AS {CHILD} WHERE {} AND NOT EXISTS \
+                 (SELECT 1 FROM {} AS {PARENT} WHERE {}) LIMIT 1",
                 list.join(", "),
                 qualified(table),
                 present.join(" AND "),

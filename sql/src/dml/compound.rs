@@ -5,11 +5,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::new_empty_array;
-use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::sql::sqlparser::ast::{self, Cte, SetExpr};
 
 use super::read::{self, Arguments};
-use super::{Statement, read::answer_in};
+use super::{Statement, read::answer_in, returning};
 use crate::query::Given;
 use crate::session::is_write;
 use crate::settings::Settings;
@@ -236,12 +235,7 @@ impl Write for Compound<'_> {
         let context = context.with_given(returned);
         let reading = Statement::reading(self.settings, self.arguments);
         let (columns, answer) = answer_in(&reading, &context, query).await?;
-        let fields = columns.iter().map(|column| column.kind.field(&column.name, true));
-        let schema = arrow::datatypes::Schema::new(fields.collect::<Vec<_>>());
-        let options = RecordBatchOptions::new().with_row_count(Some(answer.rows));
-        let arrays = answer.columns.into_iter().map(|(_, array)| array).collect();
-        let batch = RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options)
-            .map_err(|error| Error::internal(error.to_string()))?;
+        let batch = returning::batch(&columns, answer)?;
         Ok(Some(Returned { columns, batch }))
     }
 }

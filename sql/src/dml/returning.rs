@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::read::{self, Answer};
 use super::{Statement, read::answer_in};
+use crate::carrier::carried;
 use crate::query::{Given, QueryContext};
 use crate::resolve::refuse_grouped;
 use crate::write::{Returned, Target};
@@ -25,15 +26,21 @@ pub(super) async fn returned(
     let query = query(items, &given)?;
     let context = statement.context(frame).with_given(given);
     check(&context, items)?;
-    let (columns, Answer { columns: values, rows }) =
-        answer_in(statement, &context, &query).await?;
+    let (columns, answer) = answer_in(statement, &context, &query).await?;
+    let batch = batch(&columns, answer)?;
+    Ok(Returned { columns, batch })
+}
+
+/// An answer as one batch.
+pub(super) fn batch(columns: &[OutputColumn], answer: Answer) -> Result<RecordBatch, Error> {
     let fields = columns.iter().map(|column| column.kind.field(&column.name, true));
     let schema = arrow::datatypes::Schema::new(fields.collect::<Vec<_>>());
-    let options = arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(rows));
-    let arrays = values.into_iter().map(|(_, array)| array).collect();
-    let batch = RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options)
-        .map_err(|error| Error::internal(error.to_string()))?;
-    Ok(Returned { columns, batch })
+    let options = arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(answer.rows));
+    let arrays = columns.iter().zip(answer.columns);
+    let arrays = arrays.map(|(column, (_, array))| carried(&column.kind, &array));
+    let arrays = arrays.collect::<Result<_, _>>()?;
+    RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options)
+        .map_err(|error| Error::internal(error.to_string()))
 }
 
 /// The columns of a RETURNING, and what its parameters are.

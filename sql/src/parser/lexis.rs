@@ -32,6 +32,15 @@ pub(super) fn tokens(source: &Source, raw: &[TokenWithSpan]) -> Result<Vec<Token
             Some(last) if gap == Gap::None && is_number(&last.token) && is_wordy(&token.token) => {
                 return Err(junk(source, last.span, token.span));
             }
+            _ if let Some((operator, signs)) = before_signs(&token.token) => {
+                let parts = Tokenizer::new(&PostgreSqlDialect {}, operator).tokenize();
+                let parts = parts.map_err(|_| source.syntax_error(Some(token)))?;
+                let parts = parts.into_iter().chain(signs.chars().map(|sign| match sign {
+                    '+' => Token::Plus,
+                    _ => Token::Minus,
+                }));
+                tokens.extend(parts.map(|part| TokenWithSpan::new(part, token.span)));
+            }
             _ => {
                 refuse(source, token)?;
                 tokens.push(without_foreign_meaning(token.clone()));
@@ -40,6 +49,16 @@ pub(super) fn tokens(source: &Source, raw: &[TokenWithSpan]) -> Result<Vec<Token
         gap = Gap::None;
     }
     Ok(with_tables(tokens))
+}
+
+/// An operator and the signs behind it, which belong to its operand: `a>-1` compares with -1.
+/// Operators with certain characters may end in a sign.
+fn before_signs(token: &Token) -> Option<(&str, &str)> {
+    let Token::CustomBinaryOperator(operator) = token else { return None };
+    let kept = operator.trim_end_matches(['+', '-']);
+    let may_end_in_signs = operator.contains(['~', '!', '@', '#', '%', '^', '&', '|', '`', '?']);
+    (!may_end_in_signs && !kept.is_empty() && kept.len() < operator.len())
+        .then(|| operator.split_at(kept.len()))
 }
 
 /// The token; a name if only other products know it as a word of the language. `SELECT top` asks for

@@ -4,6 +4,8 @@
 //! - `SUBSTRING(x SIMILAR y ESCAPE z)` is `SUBSTRING(x FROM y FOR z)`.
 //! - `BETWEEN SYMMETRIC` is `BETWEEN` with a mark on the first bound, `BETWEEN ASYMMETRIC` without.
 //! - `f(..., VARIADIC x)` is `f(..., "variadic"(x))`.
+//! - `FROM ONLY t` is `FROM t`, as no table has descendants, and `CREATE UNLOGGED TABLE` is
+//!   `CREATE TABLE`: there is no log that it could be spared.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
@@ -20,6 +22,12 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     let has = |wanted: &str| tokens.iter().any(|token| is_word(Some(token), wanted));
     let (similar, symmetric) = (has("similar"), has("symmetric") || has("asymmetric"));
     let variadic = has("variadic");
+    if has("only") {
+        only_tables(tokens);
+    }
+    if is_word(tokens.first(), "create") && is_word(tokens.get(1), "unlogged") {
+        tokens.remove(1);
+    }
     if similar {
         similar_substrings(tokens);
     }
@@ -78,6 +86,20 @@ fn symmetric_bounds(tokens: &mut Vec<TokenWithSpan>) {
         if is_word(tokens.get(place), "symmetric") {
             tokens[place].token = Token::DoubleExclamationMark;
         } else if is_word(tokens.get(place), "asymmetric") {
+            tokens.remove(place);
+        }
+    }
+}
+
+fn only_tables(tokens: &mut Vec<TokenWithSpan>) {
+    for place in (1..tokens.len()).rev() {
+        let before = &tokens[place - 1];
+        let takes_tables = ["from", "update", "join", "using"];
+        let is_table = takes_tables.iter().any(|word| is_word(Some(before), word))
+            || before.token == Token::Comma;
+        let is_named =
+            matches!(tokens.get(place + 1), Some(next) if matches!(next.token, Token::Word(_)));
+        if is_word(tokens.get(place), "only") && is_table && is_named {
             tokens.remove(place);
         }
     }

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 use stillframe_protocol::RelationId;
 
 use super::QueryContext;
+use crate::carrier::carried;
 use crate::{Error, Type, names};
 
 /// The schema in which given rows are found. Nobody's schema hides them, nor do they hide any: only
@@ -48,7 +49,8 @@ impl Given {
         let number = std::iter::once(Field::new(ROW, numbers.data_type().clone(), true));
         let schema = Schema::new(fields.chain(number).collect::<Vec<_>>());
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let arrays = arrays.into_iter().chain([numbers]).collect();
+        let arrays = columns.iter().zip(&arrays).map(|((_, kind), array)| carried(kind, array));
+        let arrays = arrays.chain([Ok(numbers)]).collect::<Result<_, _>>()?;
         let batch = RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options)
             .map_err(|error| Error::internal(format!("rows are not of their types: {error}")))?;
         Ok(Self { name: name.into(), relation, columns, batch })

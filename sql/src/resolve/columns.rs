@@ -62,6 +62,7 @@ fn find(expr: &Expr) -> Option<(String, Strength)> {
         Expr::Tuple(_) => strong("row"),
         Expr::Extract { .. } => strong("extract"),
         Expr::Position { .. } => strong("position"),
+        Expr::Substring { shorthand: true, .. } => strong("substr"),
         Expr::Substring { .. } => strong("substring"),
         Expr::Overlay { .. } => strong("overlay"),
         Expr::Ceil { .. } => strong("ceil"),

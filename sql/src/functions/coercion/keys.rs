@@ -61,6 +61,14 @@ fn within(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         Expr::AggregateFunction(mut call) => {
             call.params.order_by = sorts(call.params.order_by, schema)?;
             if call.params.distinct {
+                if matches!(call.func.name(), "array_agg" | "string_agg")
+                    && call.params.order_by.is_empty()
+                {
+                    // PostgreSQL sorts them to find those that are distinct.
+                    let values = call.params.args.iter().take(1);
+                    call.params.order_by =
+                        values.map(|value| value.clone().sort(true, false)).collect();
+                }
                 match call.func.name() {
                     "count" => call.params.args = keys(call.params.args, schema)?,
                     "min" | "max" | "sum" | "avg" => {}
