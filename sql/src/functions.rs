@@ -219,7 +219,7 @@ pub(crate) fn analyze(
     };
     let plan = rules.into_iter().try_fold(plan, settle)?;
     let plan = match purpose {
-        Purpose::Run => no_row::is_null(plan)?,
+        Purpose::Run => no_row::with_nullable_subqueries(plan)?,
         Purpose::Compile => plan,
     };
     shown(state, plan)

@@ -39,9 +39,12 @@ pub(super) fn of(expr: Expr, kind: &Type) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(of_type(), vec![expr, name]))
 }
 
-/// Whether an expression is such a one.
-pub(super) fn is_of_type(expr: &Expr) -> bool {
-    matches!(expr, Expr::ScalarFunction(function) if function.func.name() == NAME)
+/// What such an expression says the type of.
+pub(super) fn operand(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::ScalarFunction(function) if function.func.name() == NAME => function.args.first(),
+        _ => None,
+    }
 }
 
 impl ScalarUDFImpl for OfType {

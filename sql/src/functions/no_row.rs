@@ -1,7 +1,7 @@
 //! Scalar subqueries that find no row are NULL.
 //!
-//! DataFusion takes the nullability of such a subquery from the column inside it, so that it would
-//! know better than to ask whether the only value of no row is NULL.
+//! DataFusion takes the nullability of such a subquery from the column inside it, so that it
+//! concludes that IS NULL is false, and COALESCE its first argument.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -11,7 +11,7 @@ use super::identity;
 use crate::Type;
 
 /// The plan with scalar subqueries that may be NULL.
-pub(super) fn is_null(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(super) fn with_nullable_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut is_changed = false;
     let changed = plan.transform_up_with_subqueries(|plan| {
         let changed = plan.map_expressions(|expr| expr.transform_down(nullable))?;
@@ -24,8 +24,8 @@ pub(super) fn is_null(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn nullable(expr: Expr) -> Result<Transformed<Expr>> {
     let Expr::ScalarSubquery(subquery) = &expr else {
-        // Settled before.
-        let next = match identity::is_of_type(&expr) {
+        let is_settled = matches!(identity::operand(&expr), Some(Expr::ScalarSubquery(_)));
+        let next = match is_settled {
             true => TreeNodeRecursion::Jump,
             false => TreeNodeRecursion::Continue,
         };

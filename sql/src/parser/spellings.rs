@@ -25,7 +25,10 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     if has("only") {
         only_tables(tokens);
     }
-    if is_word(tokens.first(), "create") && is_word(tokens.get(1), "unlogged") {
+    let starts = |words: &[&str]| {
+        words.iter().enumerate().all(|(place, word)| is_word(tokens.get(place), word))
+    };
+    if starts(&["create", "unlogged", "table"]) {
         tokens.remove(1);
     }
     if similar {

@@ -29,7 +29,6 @@ pub(super) fn is_repeatable(sql: &str) -> bool {
         "cursors",
         "prepared_statements",
         "leases",
-        "generate_random",
     ];
     reads.iter().any(|word| sql.starts_with(word)) && !changes.iter().any(|word| sql.contains(word))
 }
