@@ -17,6 +17,7 @@ mod coercion;
 mod concat;
 mod correlation;
 mod datetime;
+mod extreme;
 mod identity;
 mod interval;
 mod json;
@@ -53,8 +54,9 @@ use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
 use datafusion::logical_expr::expr::{FieldMetadata, ScalarFunction};
 use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
+use datafusion::optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
+use datafusion::optimizer::{AnalyzerRule, Optimizer, OptimizerRule};
 
 pub(crate) use aggregate::ONLY_ROW_OF;
 pub(crate) use clock::moments_rounded;
@@ -120,6 +122,7 @@ fn typed_definitions() -> impl Iterator<Item = &'static Typed> {
         .chain(picture::DEFINITIONS)
         .chain(regex::definitions())
         .chain(string::typed_definitions())
+        .chain(&extreme::DEFINITIONS)
 }
 
 /// Our aggregate functions.
@@ -189,7 +192,13 @@ pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder 
     builder.scalar_functions().get_or_insert_default().extend(choice::functions());
     builder.scalar_functions().get_or_insert_default().push(uuid::random());
     builder.aggregate_functions().get_or_insert_default().extend(aggregates());
-    builder.with_analyzer_rules(rules).with_type_planner(Arc::new(Types))
+    // It adds up sums, and a sum of ours has another type than what it adds up.
+    let mut optimizer = Optimizer::new();
+    optimizer.rules.retain(|rule| rule.name() != SingleDistinctToGroupBy::new().name());
+    builder
+        .with_analyzer_rules(rules)
+        .with_optimizer_rules(optimizer.rules)
+        .with_type_planner(Arc::new(Types))
 }
 
 /// Adds what answers from the frame or the settings.

@@ -5,6 +5,7 @@
 
 mod ancestors;
 mod depth;
+mod distinct;
 mod lexis;
 mod merge;
 mod recursion;
@@ -124,6 +125,7 @@ fn parse_tokens(source: &Source, tokens: Vec<TokenWithSpan>) -> Result<ast::Stat
         Ok(mut statement) if rest.token == Token::EOF => {
             words::check(source, &statement)?;
             ancestors::replace(source, &mut statement);
+            distinct::rebind(&mut statement);
             Ok(statement)
         }
         Ok(_) => Err(source.syntax_error(Some(&rest))),

@@ -54,10 +54,18 @@ pub(crate) struct OutputName {
 
 /// Resolves a query.
 pub(crate) fn resolve(context: &QueryContext, query: &Query) -> Result<Resolved, Error> {
-    let mut query = query.clone();
-    let mut resolver = Resolver { context, ctes: vec![], reads: BTreeSet::new() };
-    let columns = resolver.query(&mut query, None)?;
-    Ok(Resolved { query, columns, reads: resolver.reads })
+    let mut avoided = BTreeSet::new();
+    loop {
+        let mut query = query.clone();
+        let (ctes, reads, clashes) = (vec![], BTreeSet::new(), BTreeSet::new());
+        let mut resolver = Resolver { context, ctes, reads, avoided, clashes };
+        let columns = resolver.query(&mut query, None)?;
+        if resolver.clashes.is_empty() {
+            return Ok(Resolved { query, columns, reads: resolver.reads });
+        }
+        avoided = resolver.avoided;
+        avoided.append(&mut resolver.clashes);
+    }
 }
 
 /// SELECT * FROM a relation without a name, which the caller gives.
@@ -70,6 +78,11 @@ struct Resolver<'a> {
     /// The WITH queries that can be named now, the innermost last.
     ctes: Vec<(String, Vec<OutputName>)>,
     reads: BTreeSet<RelationId>,
+    /// What no relation may be called.
+    avoided: BTreeSet<String>,
+    /// The internal names of relations that a subquery with a column of that name refers to:
+    /// DataFusion would look for a field of the column.
+    clashes: BTreeSet<String>,
 }
 
 impl Resolver<'_> {

@@ -305,6 +305,17 @@ impl Type {
         field.with_metadata([(METADATA_KEY.to_owned(), kind)].into())
     }
 
+    /// The type that a literal takes: with all its digits and characters.
+    pub(crate) fn without_limit(&self) -> Self {
+        match self {
+            Self::Numeric(_) => Self::Numeric(None),
+            Self::Varchar(_) => Self::Varchar(None),
+            Self::Char(_) => Self::Char(None),
+            Self::Array(element) => Self::Array(Box::new(element.without_limit())),
+            other => other.clone(),
+        }
+    }
+
     /// What a constant's metadata must say for it to be of this type, if anything: a text without
     /// metadata is a literal of no type.
     pub(crate) fn told(&self) -> Option<HashMap<String, String>> {

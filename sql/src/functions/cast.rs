@@ -88,8 +88,9 @@ impl ScalarUDFImpl for CastFunction {
     }
 
     fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
-        let operand = arguments.first().map(|operand| operand.schema_name().to_string());
-        Ok(operand.unwrap_or_else(|| NAME.to_owned()))
+        // Unlike its operand's: both can be columns of what a join reads.
+        let names: Vec<_> = arguments.iter().map(|part| part.schema_name().to_string()).collect();
+        Ok(format!("{NAME}({})", names.join(",")))
     }
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {

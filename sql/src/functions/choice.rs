@@ -10,8 +10,9 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-use crate::functions::resolve::{Purpose, Rank, common, rank};
-use crate::{Error, Type};
+use crate::Error;
+use crate::functions::coalesce::provisional;
+use crate::functions::resolve::{Rank, rank};
 
 /// One of them; `Coercion` puts DataFusion's in its place.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -44,15 +45,10 @@ impl ScalarUDFImpl for Choice {
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let fields = arguments.arg_fields;
-        let types: Vec<_> = fields.iter().map(|field| field.data_type().clone()).collect();
-        let are_numbers = types.iter().any(|data_type| rank(data_type) == Some(Rank::Numeric));
-        let common = if are_numbers { common(&types, Purpose::Column) } else { None };
-        match common.and_then(|common| Type::from_arrow(&common)) {
-            Some(kind) if types.iter().any(|data_type| *data_type != kind.arrow()) => {
-                Ok(Arc::new(kind.field(self.name(), true)))
-            }
-            _ => self.standard.return_field_from_args(arguments),
+        let first = arguments.arg_fields.first().map(|field| field.data_type());
+        match arguments.arg_fields.iter().all(|field| Some(field.data_type()) == first) {
+            true => self.standard.return_field_from_args(arguments),
+            false => Ok(provisional(self.name(), &arguments)),
         }
     }
 
@@ -60,7 +56,7 @@ impl ScalarUDFImpl for Choice {
         if arguments.iter().any(|data_type| rank(data_type) == Some(Rank::Numeric)) {
             return Ok(arguments.to_vec());
         }
-        self.standard.coerce_types(arguments)
+        Ok(self.standard.coerce_types(arguments).unwrap_or_else(|_| arguments.to_vec()))
     }
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {

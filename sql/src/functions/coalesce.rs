@@ -26,6 +26,34 @@ struct Coalesce {
     signature: Signature,
 }
 
+/// What one of several arguments is taken for until `Coercion` settles them.
+pub(super) fn provisional(name: &str, arguments: &ReturnFieldArgs<'_>) -> FieldRef {
+    let types = arguments.arg_fields.iter().map(|field| field.data_type().clone());
+    let types: Vec<_> = types.collect();
+    if types.iter().any(|data_type| rank(data_type) == Some(Rank::Numeric))
+        && let Some(common) = common(&types, Purpose::Column)
+        && let Some(kind) = Type::from_arrow(&common)
+        && types.iter().any(|data_type| *data_type != common)
+    {
+        return Arc::new(kind.field(name, true));
+    }
+    // A literal of no type looks like text, and takes the type of what stands beside it.
+    let is_open = |place: usize| {
+        let literal = arguments.scalar_arguments.get(place).copied().flatten();
+        literal.is_some() && arguments.arg_fields[place].metadata().is_empty()
+    };
+    let fields = arguments.arg_fields.iter().enumerate();
+    let known = fields.filter(|(_, field)| !field.data_type().is_null());
+    let first = known.clone().find(|(place, _)| !is_open(*place)).or(known.clone().next());
+    let nullable = arguments.arg_fields.iter().all(|field| field.is_nullable());
+    match first {
+        Some((_, field)) => {
+            Arc::new(field.as_ref().clone().with_name(name).with_nullable(nullable))
+        }
+        None => Arc::new(Field::new(name, DataType::Null, true)),
+    }
+}
+
 impl ScalarUDFImpl for Coalesce {
     fn name(&self) -> &str {
         self.standard.name()
@@ -41,30 +69,7 @@ impl ScalarUDFImpl for Coalesce {
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let types = arguments.arg_fields.iter().map(|field| field.data_type().clone());
-        let types: Vec<_> = types.collect();
-        if types.iter().any(|data_type| rank(data_type) == Some(Rank::Numeric))
-            && let Some(common) = common(&types, Purpose::Column)
-            && let Some(kind) = Type::from_arrow(&common)
-            && types.iter().any(|data_type| *data_type != common)
-        {
-            return Ok(Arc::new(kind.field(self.name(), true)));
-        }
-        // A literal of no type looks like text, and takes the type of what stands beside it.
-        let is_open = |place: usize| {
-            let literal = arguments.scalar_arguments.get(place).copied().flatten();
-            literal.is_some() && arguments.arg_fields[place].metadata().is_empty()
-        };
-        let fields = arguments.arg_fields.iter().enumerate();
-        let known = fields.filter(|(_, field)| !field.data_type().is_null());
-        let first = known.clone().find(|(place, _)| !is_open(*place)).or(known.clone().next());
-        let nullable = arguments.arg_fields.iter().all(|field| field.is_nullable());
-        Ok(match first {
-            Some((_, field)) => {
-                Arc::new(field.as_ref().clone().with_name(self.name()).with_nullable(nullable))
-            }
-            None => Arc::new(Field::new(self.name(), DataType::Null, true)),
-        })
+        Ok(provisional(self.name(), &arguments))
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {

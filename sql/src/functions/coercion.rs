@@ -13,13 +13,15 @@ mod keys;
 mod numbers;
 mod operands;
 
+use std::sync::Arc;
+
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan};
+use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan, Projection, Values};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
@@ -39,6 +41,7 @@ impl AnalyzerRule for Coercion {
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let format = format(config);
+        let plan = plan.transform_down_with_subqueries(gathered)?.data;
         let settled = plan.transform_up_with_subqueries(|plan| settle(plan, &format))?.data;
         let cast = settled.transform_up_with_subqueries(|plan| recast(plan, &format))?.data;
         let alike = cast.transform_up_with_subqueries(alike::rewrite)?.data;
@@ -66,8 +69,10 @@ fn readable(plan: &LogicalPlan) -> Result<DFSchema> {
 
 fn settle(plan: LogicalPlan, format: &TextFormat) -> Result<Transformed<LogicalPlan>> {
     let schema = readable(&plan)?;
+    let plan = Operands { schema: &schema, format }.plan(plan)?;
+    // Its inputs may have other types now.
+    let schema = readable(&plan)?;
     let operands = Operands { schema: &schema, format };
-    let plan = operands.plan(plan)?;
     let names = NamePreserver::new(&plan);
     let mut rewriter = Settle { operands: &operands, standard: TypeCoercionRewriter::new(&schema) };
     let mut rewrite = |expr: Expr| Ok(expr.rewrite(&mut rewriter)?.data);
@@ -125,6 +130,46 @@ impl TreeNodeRewriter for Settle<'_> {
         let expr = self.standard.f_up(expr)?.data;
         Ok(Transformed::yes(expr))
     }
+}
+
+/// VALUES that came as a UNION ALL of its rows.
+fn gathered(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Union(union) = &plan else { return Ok(Transformed::no(plan)) };
+    let mut values = vec![];
+    let mut inputs: Vec<_> = union.inputs.iter().rev().collect();
+    while let Some(input) = inputs.pop() {
+        match input.as_ref() {
+            LogicalPlan::Union(union) => inputs.extend(union.inputs.iter().rev()),
+            LogicalPlan::Projection(Projection { expr, input, .. })
+                if matches!(input.as_ref(), LogicalPlan::EmptyRelation(_))
+                    && expr.iter().zip(1..).all(|(expr, place)| is_of_values(expr, place)) =>
+            {
+                values.push(expr.iter().map(|expr| expr.clone().unalias()).collect());
+            }
+            _ => return Ok(Transformed::no(plan)),
+        }
+    }
+    let schema = Arc::clone(&union.schema);
+    Ok(Transformed::yes(LogicalPlan::Values(Values { schema, values })))
+}
+
+/// Whether it may be a plain value of VALUES.
+fn is_of_values(expr: &Expr, place: usize) -> bool {
+    let is_name = matches!(expr, Expr::Alias(alias) if alias.name == format!("column{place}"));
+    let is_plain = |expr: &Expr| {
+        !matches!(
+            expr,
+            Expr::ScalarSubquery(_)
+                | Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::SetComparison(_)
+                | Expr::OuterReferenceColumn(..)
+                | Expr::Unnest(_)
+                | Expr::AggregateFunction(_)
+                | Expr::WindowFunction(_)
+        )
+    };
+    is_name && !expr.exists(|expr| Ok(!is_plain(expr))).unwrap_or(true)
 }
 
 fn keyed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {

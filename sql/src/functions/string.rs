@@ -31,9 +31,19 @@ pub(super) static PADDED: Typed = Typed {
     invoke: pad,
 };
 
+/// A text as the `char(n)` that it is compared with: without the blanks at its end.
+pub(super) static STRIPPED: Typed = Typed {
+    name: "stripped",
+    settle: |kinds| match kinds {
+        [text] if is_text(text) => Some(Settled::new([text.clone()], Type::Char(None))),
+        _ => None,
+    },
+    invoke: strip,
+};
+
 /// Those that are settled by SQL types.
 pub(super) fn typed_definitions() -> impl Iterator<Item = &'static Typed> {
-    [&PADDED, &format::FORMAT, &split::SPLIT_PART]
+    [&PADDED, &STRIPPED, &format::FORMAT, &split::SPLIT_PART]
         .into_iter()
         .chain(count::DEFINITIONS)
         .chain(letter::DEFINITIONS)
@@ -48,6 +58,13 @@ fn pad(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         Some(format!("{text:length$}"))
     });
     shaped(Arc::new(padded.collect::<StringArray>()), is_scalar)
+}
+
+fn strip(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let (arrays, is_scalar) = arrays(arguments)?;
+    let texts = arrays[0].as_string::<i32>().iter();
+    let stripped = texts.map(|text| text.map(|text| text.trim_end_matches(' ')));
+    shaped(Arc::new(stripped.collect::<StringArray>()), is_scalar)
 }
 
 pub(super) static DEFINITIONS: &[Definition] = &[

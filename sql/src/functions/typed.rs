@@ -127,15 +127,29 @@ pub(super) fn common_kind<'a>(
     if known.iter().all(|kind| kind == first) {
         return Some((*first).clone());
     }
-    if known.iter().all(|kind| matches!(kind, Type::Char(_))) {
-        return Some(Type::Char(None));
+    if known.iter().all(|kind| matches!(kind, Type::Text | Type::Varchar(_) | Type::Char(_))) {
+        let is_padded = |kind: &&Type| matches!(kind, Type::Char(_));
+        return Some(match purpose {
+            // Each may become any other, so the first stays.
+            Purpose::Column => first.without_limit(),
+            Purpose::Comparison if known.iter().any(|kind| **kind == Type::Text) => Type::Text,
+            Purpose::Comparison if known.iter().any(is_padded) => Type::Char(None),
+            Purpose::Comparison => Type::Varchar(None),
+        });
+    }
+    let elements = known.iter().map(|kind| match kind {
+        Type::Array(element) => Some(element.as_ref()),
+        _ => None,
+    });
+    if let Some(elements) = elements.collect::<Option<Vec<_>>>() {
+        return common_kind(elements, purpose).map(|element| Type::Array(Box::new(element)));
+    }
+    // They are carried as texts, and aren't any.
+    if known.iter().any(|kind| matches!(kind, Type::Json | Type::Jsonb | Type::Uuid)) {
+        return None;
     }
     let carriers: Vec<_> = known.iter().map(|kind| kind.arrow()).collect();
-    let carrier = common(&carriers, purpose)?;
-    if carrier == DataType::Utf8 {
-        return known.iter().all(|kind| is_text(kind)).then_some(Type::Text);
-    }
-    Type::from_arrow(&carrier)
+    Type::from_arrow(&common(&carriers, purpose)?)
 }
 
 /// Whether it is one of the types that are plain text.
@@ -210,15 +224,11 @@ impl ScalarUDFImpl for TypedFunction {
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let kinds: Vec<_> = arguments.arg_fields.iter().map(|field| kind_of(field)).collect();
         let found = self.settle(&kinds).or_else(|error| {
-            // A literal looks like a text, and may yet be anything.
-            let is_literal = |place: usize| {
-                matches!(arguments.scalar_arguments.get(place), Some(Some(_)))
-                    && kinds[place] == Type::Text
-            };
-            let open = kinds
-                .iter()
-                .enumerate()
-                .map(|(place, kind)| if is_literal(place) { Type::Unknown } else { kind.clone() });
+            // A literal looks like a text, and so does a CASE of what is carried as texts.
+            let open = kinds.iter().map(|kind| match kind {
+                Type::Text => Type::Unknown,
+                kind => kind.clone(),
+            });
             let open: Vec<_> = open.collect();
             if open == kinds { Err(error) } else { self.settle(&open) }
         });

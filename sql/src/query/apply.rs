@@ -10,6 +10,7 @@ mod outer;
 mod rewrite;
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -85,19 +86,23 @@ pub(crate) fn with_applies(plan: &LogicalPlan) -> Result<LogicalPlan> {
 /// Whether nothing is left that has no operator.
 fn is_joined(plan: &LogicalPlan) -> Result<bool> {
     let mut is_joined = true;
-    plan.apply_with_subqueries(|plan| {
+    plan.apply(|plan| {
+        is_joined &= !matches!(plan, LogicalPlan::Subquery(_));
         plan.apply_expressions(|expr| {
-            is_joined &= !expr.exists(|expr| {
-                Ok(match expr {
+            expr.apply(|expr| {
+                is_joined &= match expr {
                     Expr::Exists(_)
                     | Expr::InSubquery(_)
                     | Expr::SetComparison(_)
-                    | Expr::OuterReferenceColumn(..) => true,
-                    Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
-                    _ => false,
-                })
-            })?;
-            Ok(TreeNodeRecursion::Continue)
+                    | Expr::OuterReferenceColumn(..) => false,
+                    Expr::ScalarSubquery(subquery) => {
+                        subquery.outer_ref_columns.is_empty()
+                            && self::is_joined(&subquery.subquery)?
+                    }
+                    _ => true,
+                };
+                Ok(TreeNodeRecursion::Continue)
+            })
         })
     })?;
     Ok(is_joined)
@@ -107,6 +112,11 @@ fn is_joined(plan: &LogicalPlan) -> Result<bool> {
 fn is_mistaken(plan: &LogicalPlan) -> Result<bool> {
     let mut is_mistaken = false;
     plan.apply_with_subqueries(|plan| {
+        is_mistaken |= match plan {
+            LogicalPlan::Filter(filter) => !rewrite::may_be_marked(&filter.predicate),
+            LogicalPlan::Join(join) => !join.filter.iter().all(rewrite::may_be_marked),
+            _ => false,
+        };
         plan.apply_expressions(|expr| {
             is_mistaken |= expr.exists(rewrite::is_mistaken)?;
             Ok(TreeNodeRecursion::Continue)
@@ -173,6 +183,12 @@ impl UserDefinedLogicalNodeCore for Apply {
 
     fn expressions(&self) -> Vec<Expr> {
         self.expressions.clone()
+    }
+
+    /// What a condition says of the rows alone is asked first: the subquery may fail for others.
+    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
+        let added = self.schema.fields().iter().skip(self.input.schema().fields().len());
+        added.map(|field| field.name().clone()).collect()
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -157,7 +157,7 @@ impl Resolver<'_> {
             ..OutputName::new(column.unwrap_or_else(|| name.clone()))
         });
         let columns = self.renamed(columns.collect(), &given, &name)?;
-        let internal = unlike(&name, around, &Item::default());
+        let internal = unlike(&name, around, &Item::default(), &self.avoided);
         let mut alias = internal_alias(&internal);
         let written = columns.iter().map(|column| resolved(&column.internal));
         alias.columns = written.map(|name| TableAliasColumnDef { name, data_type: None }).collect();

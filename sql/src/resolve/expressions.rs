@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    self, AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, NamedWindowDefinition, NamedWindowExpr, ObjectName, Query,
     UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut, WindowFrameBound, WindowFrameUnits,
     WindowSpec, WindowType,
@@ -513,6 +513,15 @@ impl Walk<'_, '_, '_> {
         if let Some(levels) = self.aggregates.last_mut() {
             levels.push(found.level);
         }
+        let _ = ast::visit_expressions(&found.expr, |expr| {
+            if let Expr::CompoundIdentifier(parts) = expr
+                && let [relation, _] = parts.as_slice()
+                && self.scope.has_column_within(found.level, &relation.value)
+            {
+                self.resolver.clashes.insert(relation.value.clone());
+            }
+            ControlFlow::<()>::Continue(())
+        });
         Ok(found.expr)
     }
 }

@@ -1,5 +1,7 @@
 //! FROM: relations, subqueries, functions and joins.
 
+use std::collections::BTreeSet;
+
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
     Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, TableAlias, TableFactor,
@@ -151,7 +153,7 @@ impl Resolver<'_> {
                 let given = alias.take().unwrap_or_else(|| internal_alias("unnamed_subquery"));
                 let name = names::fold(&given.name);
                 let columns = self.renamed(columns, &given, &name)?;
-                let internal = unlike(&name, before, beside);
+                let internal = unlike(&name, before, beside, &self.avoided);
                 *alias = Some(internal_alias(&internal));
                 let source = Source {
                     alias: name,
@@ -202,7 +204,7 @@ impl Resolver<'_> {
             Some(alias) => self.renamed(columns, alias, &visible)?,
             None => columns,
         };
-        let internal = unlike(&visible, before, beside);
+        let internal = unlike(&visible, before, beside, &self.avoided);
         *alias = Some(internal_alias(&internal));
         Ok(Source { alias: visible, schema, internal, columns, key, is_scalar: false })
     }
@@ -252,8 +254,14 @@ impl Resolver<'_> {
 }
 
 /// A name that no relation has that can be named here.
-pub(super) fn unlike(name: &str, before: &Scope<'_>, beside: &Item) -> String {
+pub(super) fn unlike(
+    name: &str,
+    before: &Scope<'_>,
+    beside: &Item,
+    avoided: &BTreeSet<String>,
+) -> String {
     let mut taken = before.internal_names();
+    taken.extend(avoided.iter().map(String::as_str));
     taken.extend(beside.relations.iter().map(|source| source.internal.as_str()));
     if !taken.contains(name) {
         return name.to_owned();

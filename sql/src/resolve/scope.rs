@@ -135,6 +135,13 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// Whether a relation of one of the innermost scopes has a column that the resolved query calls so.
+    pub(super) fn has_column_within(&self, scopes: usize, internal: &str) -> bool {
+        let around = std::iter::successors(Some(self), |scope| scope.parent).take(scopes);
+        let mut columns = around.flat_map(Self::own_sources).flat_map(|source| &source.columns);
+        columns.any(|column| column.internal == internal)
+    }
+
     /// All names that resolved queries call relations by here and around.
     pub(super) fn internal_names(&self) -> BTreeSet<&str> {
         let mut names = BTreeSet::new();

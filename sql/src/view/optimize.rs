@@ -7,6 +7,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
+use datafusion::optimizer::eliminate_filter::EliminateFilter;
 use datafusion::optimizer::eliminate_outer_join::EliminateOuterJoin;
 use datafusion::optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
@@ -21,6 +22,8 @@ use crate::{Error, SqlState};
 static RULES: LazyLock<Optimizer> = LazyLock::new(|| {
     Optimizer::with_rules(vec![
         Arc::new(SimplifyExpressions::new()),
+        // A condition without columns would be pushed below an aggregate that has a row of nothing.
+        Arc::new(EliminateFilter::new()),
         Arc::new(ExtractEquijoinPredicate::new()),
         Arc::new(EliminateCrossJoin::new()),
         Arc::new(EliminateOuterJoin::new()),

@@ -1,14 +1,18 @@
-//! What is found at a place of an array in order: `percentile_disc` and `mode`.
+//! What is found at a place of an array in order: `percentile_disc` and `mode`, and `percentile_cont`
+//! between two places.
 
-use arrow::array::{Array, ArrayRef, AsArray, make_comparator};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Float64Builder, ListBuilder, make_comparator};
 use arrow::compute::interleave;
 use arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::{array_of, lists, places};
+use crate::functions::resolve::Purpose;
 use crate::functions::row::{arrays, raise, shaped};
-use crate::functions::typed::{Settled, Typed};
+use crate::functions::typed::{Settled, Typed, common_kind};
 use crate::{SqlState, Type};
 
 pub(super) static DEFINITIONS: &[Typed] = &[
@@ -30,6 +34,19 @@ pub(super) static DEFINITIONS: &[Typed] = &[
         invoke: percentile,
     },
     Typed {
+        name: "interpolated percentile of array",
+        settle: |kinds| {
+            let [Type::Array(element), fraction] = kinds else { return None };
+            common_kind([element.as_ref(), &Type::Double], Purpose::Column)?;
+            let numbers = array_of(Type::Double);
+            match fraction {
+                Type::Array(_) => Some(Settled::new([numbers.clone(), numbers.clone()], numbers)),
+                _ => Some(Settled::new([numbers, Type::Double], Type::Double)),
+            }
+        },
+        invoke: interpolated,
+    },
+    Typed {
         name: "mode of array",
         settle: |kinds| match kinds {
             [array @ Type::Array(element)] => {
@@ -41,12 +58,18 @@ pub(super) static DEFINITIONS: &[Typed] = &[
     },
 ];
 
+/// 22003.
+fn check(fraction: f64) -> Result<()> {
+    if (0.0..=1.0).contains(&fraction) {
+        return Ok(());
+    }
+    let message = format!("percentile value {fraction} is not between 0 and 1");
+    Err(raise(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message).into())
+}
+
 /// The place of the first value that is not below a fraction of `count`.
 fn place(fraction: f64, count: usize) -> Result<Option<usize>> {
-    if !(0.0..=1.0).contains(&fraction) {
-        let message = format!("percentile value {fraction} is not between 0 and 1");
-        return Err(raise(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message).into());
-    }
+    check(fraction)?;
     if count == 0 {
         return Ok(None);
     }
@@ -103,6 +126,53 @@ fn percentile(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         });
     }
     shaped(taken(values, &found)?, is_scalar)
+}
+
+/// Between the two values that stand around a fraction of the way from the first to the last.
+fn interpolated(arguments: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let (arrays, is_scalar) = arrays(arguments)?;
+    let lists_of = lists(&arrays[0])?;
+    let values = lists_of.values().as_primitive::<Float64Type>();
+    let between = |numbers: &[f64], fraction: f64| -> Result<Option<f64>> {
+        check(fraction)?;
+        let Some(last) = numbers.len().checked_sub(1) else { return Ok(None) };
+        let at = fraction * last as f64;
+        let (low, high) = (numbers[at.floor() as usize], numbers[at.ceil() as usize]);
+        Ok(Some(if at.fract() == 0.0 { low } else { low + at.fract() * (high - low) }))
+    };
+    let present = |row: usize| -> Vec<f64> {
+        places(lists_of, row).filter(|at| values.is_valid(*at)).map(|at| values.value(at)).collect()
+    };
+    if matches!(arrays[1].data_type(), DataType::List(_)) {
+        let fractions = lists(&arrays[1])?;
+        let asked = fractions.values().as_primitive::<Float64Type>();
+        let mut builder = ListBuilder::new(Float64Builder::new());
+        for row in 0..lists_of.len() {
+            let numbers = present(row);
+            if fractions.is_null(row) || numbers.is_empty() {
+                builder.append_null();
+                continue;
+            }
+            for at in places(fractions, row) {
+                let found = match asked.is_valid(at) {
+                    true => between(&numbers, asked.value(at))?,
+                    false => None,
+                };
+                builder.values().append_option(found);
+            }
+            builder.append(true);
+        }
+        return shaped(Arc::new(builder.finish()), is_scalar);
+    }
+    let fractions = arrays[1].as_primitive::<Float64Type>();
+    let mut builder = Float64Builder::new();
+    for row in 0..lists_of.len() {
+        builder.append_option(match fractions.is_valid(row) {
+            true => between(&present(row), fractions.value(row))?,
+            false => None,
+        });
+    }
+    shaped(Arc::new(builder.finish()), is_scalar)
 }
 
 /// The first of the values that are there most often.

@@ -67,14 +67,10 @@ fn settle(kinds: &[Type]) -> Option<Settled> {
     let [left, right] = kinds else { return None };
     let element = match (left, right) {
         (Type::Array(_), _) => return None,
-        (left, Type::Int2Vector) => {
-            common_kind([&open(left), &Type::SmallInt], Purpose::Comparison)?
-        }
-        (left, Type::OidVector) => common_kind([&open(left), &Type::Oid], Purpose::Comparison)?,
-        (left, Type::Array(element)) => {
-            common_kind([&open(left), &open(element)], Purpose::Comparison)?
-        }
-        (left, Type::Unknown) => common_kind([&open(left)], Purpose::Comparison)?,
+        (left, Type::Int2Vector) => common_kind([left, &Type::SmallInt], Purpose::Comparison)?,
+        (left, Type::OidVector) => common_kind([left, &Type::Oid], Purpose::Comparison)?,
+        (left, Type::Array(element)) => common_kind([left, element], Purpose::Comparison)?,
+        (left, Type::Unknown) => left.clone(),
         _ => return None,
     };
     let element = open(&element);

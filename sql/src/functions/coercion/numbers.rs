@@ -6,19 +6,19 @@ use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{InSubquery, WindowFunction};
 use datafusion::logical_expr::{
-    BinaryExpr, Case, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator,
-    Projection, Subquery, Values,
+    BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
+    Subquery, Values,
 };
 use stillframe_protocol::numeric::Numeric;
 
-use super::operands::{Mix, Operands, exactly};
+use super::operands::{Mix, Operands, exactly, stripped};
 use super::{alike, is_untyped, is_untyped_parameter};
 use crate::Type;
 use crate::functions::identity::known_as;
 use crate::functions::numeric::{is_carried, key_of, order_of};
 use crate::functions::resolve::{Purpose, Rank, common, decimal, rank};
 use crate::functions::scalar::Function;
-use crate::functions::typed::kind_of;
+use crate::functions::typed::{common_kind, kind_of};
 use crate::text::{decimal_digits, numeric};
 
 impl Operands<'_> {
@@ -143,44 +143,49 @@ impl Operands<'_> {
         Ok(InSubquery { expr: Box::new(expr), subquery, negated })
     }
 
-    /// An expression and the rows that it is compared with, as keys where they are numerics.
+    /// An expression and the rows that it is compared with, as keys where they are numerics, and
+    /// without the blanks that pad a `char(n)` where one of them is.
     pub(super) fn keyed(&self, expr: Expr, mut subquery: Subquery) -> Result<(Expr, Subquery)> {
         let inner = Arc::clone(&subquery.subquery);
-        let column = inner.schema().field(0).data_type();
-        let types = [expr.get_type(self.schema)?, column.clone()];
+        let (relation, field) = inner.schema().qualified_field(0);
+        let within = Operands { schema: inner.schema(), format: self.format };
+        let column = Expr::Column((relation, field.as_ref()).into());
+        let types = [expr.get_type(self.schema)?, field.data_type().clone()];
         let are_exact =
             types.iter().all(|data_type| rank(data_type).is_some_and(|rank| rank <= Rank::Numeric));
-        if !are_exact || !types.iter().any(is_carried) {
+        let kinds = [self.kind(&expr)?, kind_of(field)];
+        let is_padded = kinds[0] != kinds[1]
+            && common_kind(&kinds, Purpose::Comparison) == Some(Type::Char(None));
+        let (expr, key) = if are_exact && types.iter().any(is_carried) {
+            (self.key(expr)?, within.key(column)?)
+        } else if is_padded {
+            (stripped(expr), stripped(column))
+        } else {
             return Ok((expr, subquery));
-        }
-        let within = Operands { schema: inner.schema(), format: self.format };
-        let (relation, field) = inner.schema().qualified_field(0);
-        let column = Expr::Column((relation, field.as_ref()).into());
-        let (qualifier, name) = (relation.cloned(), field.name().clone());
-        let key = within.key(column)?.alias_qualified(qualifier, name);
+        };
+        let key = key.alias_qualified(relation.cloned(), field.name());
         let projection = Projection::try_new(vec![key], Arc::clone(&inner))?;
         subquery.subquery = Arc::new(LogicalPlan::Projection(projection));
-        Ok((self.key(expr)?, subquery))
+        Ok((expr, subquery))
     }
 
-    /// Numbers in VALUES keep their scales.
+    /// VALUES whose columns get the types that all their rows have in common.
     pub(super) fn values(&self, mut values: Values) -> Result<Values> {
         let mut fields = vec![];
         for (place, (relation, field)) in values.schema.iter().enumerate() {
-            let mut types = vec![];
-            for row in &values.values {
-                types.push(uncast(&row[place], field.data_type()).get_type(self.schema)?);
-            }
-            types.retain(|data_type| !data_type.is_null());
-            let is_decimal = matches!(field.data_type(), DataType::Decimal128(..));
-            let common = common(&types, Purpose::Column).filter(|_| is_decimal);
-            let mut field = Arc::clone(field);
-            if common.as_ref().is_some_and(is_carried) {
-                for row in &mut values.values {
-                    let value = uncast(&row[place], field.data_type()).clone();
-                    row[place] = self.casts().to(value, &Type::Numeric(None))?;
-                }
-                field = Arc::new(Type::Numeric(None).field(field.name(), true));
+            let column = values.values.iter_mut().map(|row| std::mem::take(&mut row[place]));
+            let column = self.unify(column.collect(), &Mix::Column("VALUES"))?;
+            let kind = self.kind_of_all(&column)?;
+            let field = match &kind {
+                Some(kind) => Arc::new(kind.field(field.name(), true)),
+                None => Arc::clone(field),
+            };
+            for (row, value) in values.values.iter_mut().zip(column) {
+                let is_null = value.get_type(self.schema)?.is_null();
+                row[place] = match &kind {
+                    Some(kind) if is_null => self.casts().to(value, kind)?,
+                    _ => value,
+                };
             }
             fields.push((relation.cloned(), field));
         }
@@ -207,31 +212,6 @@ impl Operands<'_> {
             args[0] = self.casts().to(args[0].clone(), &Type::Numeric(None))?;
         }
         Ok(args)
-    }
-}
-
-/// A schema with one column of numerics.
-pub(super) fn with_numeric_field(schema: &DFSchema, place: usize) -> Result<DFSchema> {
-    let fields = schema.iter().enumerate().map(|(at, (relation, field))| {
-        let field = match at == place {
-            true => Arc::new(Type::Numeric(None).field(field.name(), field.is_nullable())),
-            false => Arc::clone(field),
-        };
-        (relation.cloned(), field)
-    });
-    DFSchema::new_with_metadata(fields.collect(), schema.metadata().clone())
-}
-
-/// What DataFusion has cast to a column's type.
-fn uncast<'a>(expr: &'a Expr, data_type: &DataType) -> &'a Expr {
-    match expr {
-        Expr::Cast(Cast { expr, field })
-            if field.data_type() == data_type
-                && !matches!(expr.as_ref(), Expr::Literal(ScalarValue::Utf8(_), _)) =>
-        {
-            expr
-        }
-        other => other,
     }
 }
 

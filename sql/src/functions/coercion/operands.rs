@@ -17,17 +17,19 @@ use crate::functions::bytea;
 use crate::functions::cast::numeric_for;
 use crate::functions::choice::Choice;
 use crate::functions::coercion::casts::Casts;
-use crate::functions::coercion::numbers::{number_literal, with_numeric_field};
+use crate::functions::coercion::numbers::number_literal;
 use crate::functions::coercion::{alike, is_untyped, is_untyped_parameter};
+use crate::functions::extreme;
 use crate::functions::identity::known_as;
 use crate::functions::marker::{Condition, Distinctness, Recursive, Typed};
-use crate::functions::numeric::is_carried;
+use crate::functions::numeric::{is_carried, key_of};
 use crate::functions::pattern;
 use crate::functions::resolve::{Purpose, Rank, common, decimal, rank};
 use crate::functions::scalar::{Function, no_function, no_operator, type_name};
 use crate::functions::scales;
 use crate::functions::set_operation::is_set_operation;
-use crate::functions::typed::{TypedFunction, is_text, kind_of};
+use crate::functions::string;
+use crate::functions::typed::{TypedFunction, bare_name, common_kind, is_text, kind_of};
 use crate::text::{MAX_PRECISION, TextFormat, TimeZone, numeric};
 use crate::{Error, SqlState, Type};
 
@@ -193,10 +195,12 @@ impl Operands<'_> {
             }
         };
         let has_else = else_expr.is_some();
-        let values = thens.into_iter().chain(else_expr.map(|otherwise| *otherwise)).collect();
-        let mut values = self.unify(values, &Mix::Column("CASE"))?;
+        // ELSE counts as the first.
+        let values = else_expr.map(|otherwise| *otherwise).into_iter().chain(thens).collect();
+        let values = self.unify(values, &Mix::Column("CASE"))?;
         let kind = self.kind_of_all(&values)?;
-        let else_expr = if has_else { values.pop().map(Box::new) } else { None };
+        let mut values = values.into_iter();
+        let else_expr = if has_else { values.next().map(Box::new) } else { None };
         let when_then_expr = whens
             .into_iter()
             .zip(values)
@@ -209,25 +213,10 @@ impl Operands<'_> {
     }
 
     /// The one SQL type that all have but those that are NULL.
-    fn kind_of_all(&self, exprs: &[Expr]) -> Result<Option<Type>> {
-        let mut found: Option<Type> = None;
-        for expr in exprs {
-            let kind = kind_of(&expr.to_field(self.schema)?.1);
-            if kind == Type::Unknown || is_untyped(expr) {
-                continue;
-            }
-            match &found {
-                Some(known) if *known != kind => {
-                    let is_char = |kind: &Type| matches!(kind, Type::Char(_));
-                    if !is_char(known) || !is_char(&kind) {
-                        return Ok(None);
-                    }
-                    found = Some(Type::Char(None));
-                }
-                _ => found = Some(kind),
-            }
-        }
-        Ok(found)
+    pub(super) fn kind_of_all(&self, exprs: &[Expr]) -> Result<Option<Type>> {
+        let kinds = exprs.iter().map(|expr| self.kind(expr)).collect::<Result<Vec<_>>>()?;
+        let is_known = kinds.iter().any(|kind| *kind != Type::Unknown);
+        Ok(common_kind(&kinds, Purpose::Column).filter(|_| is_known))
     }
 
     fn function(&self, function: ScalarFunction) -> Result<Expr> {
@@ -277,8 +266,14 @@ impl Operands<'_> {
             let args = self.unify(args, &Mix::Column(construct))?;
             let kind = self.kind_of_all(&args)?;
             if construct != "COALESCE" && kind.as_ref().is_some_and(alike::has_key) {
-                let what = format!("{construct} of values of type interval or jsonb");
-                return Err(Error::unsupported(what).into());
+                let by_keys = &extreme::DEFINITIONS[usize::from(construct == "LEAST")];
+                let mut pairs = vec![];
+                for arg in args {
+                    pairs.push(self.casts().to(arg, kind.as_ref().unwrap_or(&Type::Text))?);
+                    pairs.push(alike::key(pairs[pairs.len() - 1].clone(), self.schema)?);
+                }
+                let call = ScalarFunction::new_udf(by_keys.udf(), pairs);
+                return Ok(Expr::ScalarFunction(call));
             }
             if let Some(chooses) = scales::extreme(func.name())
                 && is_carried(&args[0].get_type(self.schema)?)
@@ -366,7 +361,7 @@ impl Operands<'_> {
                 Some(Type::Char(_)) => "character".to_owned(),
                 Some(Type::Array(element)) => match element.as_ref() {
                     Type::Char(_) => "character[]".to_owned(),
-                    element => format!("{}[]", without_limit(element)),
+                    element => format!("{}[]", element.without_limit()),
                 },
                 Some(kind) => kind.to_string(),
                 None => type_name(field.data_type()),
@@ -517,95 +512,84 @@ impl Operands<'_> {
         for operand in &operands {
             fields.push(operand.to_field(self.schema)?.1);
         }
-        let known = || fields.iter().zip(&operands).filter(|(_, operand)| !is_untyped(operand));
-        let types: Vec<_> = known()
-            .map(|(field, _)| field.data_type().clone())
-            .filter(|data_type| !data_type.is_null())
-            .collect();
-        if types.is_empty() {
-            return Ok(operands);
-        }
-        let target = common(&types, mix.purpose()).ok_or_else(|| mix.refuse(&types))?;
-        // A name stays one beside text, an OID beside a literal.
-        let kinds: Vec<_> = known()
-            .filter(|(field, _)| !field.data_type().is_null())
-            .map(|(field, _)| Type::of(field))
-            .collect();
-        let kind = match kinds.as_slice() {
-            [Some(first), rest @ ..] if rest.iter().all(|kind| kind.as_ref() == Some(first)) => {
-                first.clone()
-            }
-            _ => Type::from_arrow(&target)
-                .ok_or_else(|| Error::unsupported(format!("type {target}")))?,
-        };
+        let known = fields
+            .iter()
+            .zip(&operands)
+            .filter(|(field, operand)| !is_untyped(operand) && !field.data_type().is_null());
+        let known: Vec<_> = known.map(|(field, _)| Arc::clone(field)).collect();
+        let Some(kind) = mix.common(&known)? else { return Ok(operands) };
         let casts = self.casts();
-        operands
-            .into_iter()
-            .zip(fields)
-            .map(|(operand, field)| {
-                if is_untyped(&operand) {
-                    return casts.to(operand, &without_limit(&kind));
+        let unified =
+            operands.into_iter().zip(fields).map(|(operand, field)| match is_untyped(&operand) {
+                true => casts.to(operand, &kind.without_limit()),
+                false if is_carried_as(&field, &kind) => Ok(operand),
+                false if matches!(mix, Mix::Comparison(_)) && kind == Type::Char(None) => {
+                    Ok(stripped(operand))
                 }
-                if field.data_type() == &target || field.data_type().is_null() {
-                    return Ok(operand);
-                }
-                casts.to(operand, &Type::from_arrow(&target).unwrap_or(Type::Text))
-            })
-            .collect()
+                false => casts.to(operand, &kind),
+            });
+        unified.collect()
     }
 
     /// An expression that is compared with a subquery's column.
     pub(super) fn beside(&self, expr: Expr, column: &FieldRef, operator: &str) -> Result<Expr> {
+        let mix = Mix::Comparison(operator);
         if is_untyped(&expr) {
-            let kind = Type::of(column)
-                .ok_or_else(|| Error::unsupported(format!("type {}", column.data_type())))?;
-            return self.casts().to(expr, &without_limit(&kind));
+            let kind = mix.common(&[Arc::clone(column)])?.unwrap_or(Type::Text);
+            return self.casts().to(expr, &kind.without_limit());
         }
-        let types = [expr.get_type(self.schema)?, column.data_type().clone()];
-        let target =
-            common(&types, Purpose::Comparison).ok_or_else(|| no_operator(operator, &types))?;
-        let [from, _] = &types;
-        if from == &target || from.is_null() || is_carried(&target) {
+        let field = expr.to_field(self.schema)?.1;
+        if field.data_type().is_null() || column.data_type().is_null() {
             return Ok(expr);
         }
-        self.casts().to(expr, &Type::from_arrow(&target).unwrap_or(Type::Text))
+        match mix.common(&[Arc::clone(&field), Arc::clone(column)])? {
+            Some(kind) if !is_carried_as(&field, &kind) && !is_carried(&kind.arrow()) => {
+                self.casts().to(expr, &kind)
+            }
+            _ => Ok(expr),
+        }
     }
 
-    /// Literals of no type in a UNION's inputs take the type that the other inputs have.
+    /// A UNION whose columns get the types that all inputs have in common.
     fn union(&self, mut union: Union) -> Result<Union> {
-        let Some(first) = union.inputs.first() else { return Ok(union) };
-        for place in 0..first.schema().fields().len() {
-            let is_open = |input: &LogicalPlan| is_open(input, place);
-            let types: Vec<_> = union
-                .inputs
-                .iter()
-                .filter(|input| !is_open(input))
-                .filter_map(|input| input.schema().fields().get(place))
-                .map(|field| field.data_type().clone())
-                .filter(|data_type| !data_type.is_null())
-                .collect();
-            if types.is_empty() {
-                continue;
-            }
-            let target =
-                common(&types, Purpose::Column).ok_or_else(|| cannot_match("UNION", &types))?;
-            let Some(kind) = Type::from_arrow(&target).filter(|_| target != DataType::Utf8) else {
-                continue;
+        let mut fields = vec![];
+        for (place, (relation, field)) in union.schema.iter().enumerate() {
+            let kind =
+                self.in_common(&mut union.inputs.iter_mut().collect::<Vec<_>>(), place, "UNION")?;
+            let field = match kind {
+                Some(kind) => Arc::new(kind.field(field.name(), field.is_nullable())),
+                None => Arc::clone(field),
             };
-            if is_carried(&target) && !is_carried(union.schema.field(place).data_type()) {
-                union.schema = Arc::new(with_numeric_field(&union.schema, place)?);
-            }
-            for input in &mut union.inputs {
-                if is_open(input) {
-                    *input = Arc::new(self.with_typed(input, place, &kind)?);
-                } else if is_carried(&target)
-                    && !is_carried(input.schema().field(place).data_type())
-                {
-                    *input = Arc::new(self.with_cast(input, place, &kind)?);
-                }
+            fields.push((relation.cloned(), field));
+        }
+        let metadata = union.schema.metadata().clone();
+        union.schema = Arc::new(DFSchema::new_with_metadata(fields, metadata)?);
+        Ok(union)
+    }
+
+    /// Gives a column of several inputs the type that they have in common, if any has one.
+    fn in_common(
+        &self,
+        inputs: &mut [&mut Arc<LogicalPlan>],
+        place: usize,
+        construct: &str,
+    ) -> Result<Option<Type>> {
+        let fields = inputs.iter().filter(|input| !is_open(input, place));
+        let fields = fields.map(|input| Arc::clone(input.schema().field(place)));
+        let fields: Vec<_> = fields.filter(|field| !field.data_type().is_null()).collect();
+        let Some(mut kind) = Mix::Column(construct).common(&fields)? else { return Ok(None) };
+        let is_numeric = matches!(kind, Type::Numeric(_));
+        if is_numeric && inputs.iter().any(|input| is_open(input, place)) {
+            kind = Type::Numeric(None);
+        }
+        for input in inputs {
+            if is_open(input, place) {
+                **input = Arc::new(self.with_typed(input, place, &kind)?);
+            } else if kind_of(input.schema().field(place)) != kind {
+                **input = Arc::new(self.with_cast(input, place, &kind)?);
             }
         }
-        Ok(union)
+        Ok(Some(kind))
     }
 
     /// INTERSECT or EXCEPT, whose columns get the types that both sides have in common.
@@ -615,35 +599,34 @@ impl Operands<'_> {
             _ => "EXCEPT",
         };
         for place in 0..join.left.schema().fields().len() {
-            let sides = [&mut join.left, &mut join.right];
-            let is_open = sides.each_ref().map(|side| is_open(side, place));
-            let types = sides.each_ref().map(|side| side.schema().field(place).data_type().clone());
-            let known = types.iter().zip(is_open).filter(|(kind, open)| !open && !kind.is_null());
-            let known: Vec<_> = known.map(|(kind, _)| kind.clone()).collect();
-            if known.is_empty() {
-                continue;
-            }
-            let target =
-                common(&known, Purpose::Column).ok_or_else(|| cannot_match(construct, &types))?;
-            let Some(kind) = Type::from_arrow(&target) else { continue };
-            for ((side, is_open), found) in sides.into_iter().zip(is_open).zip(&types) {
-                if is_open {
-                    *side = Arc::new(self.with_typed(side, place, &kind)?);
-                } else if *found != target {
-                    *side = Arc::new(self.with_cast(side, place, &kind)?);
-                }
-            }
+            self.in_common(&mut [&mut join.left, &mut join.right], place, construct)?;
         }
-        self.join(Join::try_new(
+        let mut on = vec![];
+        for (left, right) in join.on {
+            on.push((
+                self.key_in(left, join.left.schema())?,
+                self.key_in(right, join.right.schema())?,
+            ));
+        }
+        Join::try_new(
             join.left,
             join.right,
-            join.on,
+            on,
             join.filter,
             join.join_type,
             join.join_constraint,
             join.null_equality,
             join.null_aware,
-        )?)
+        )
+    }
+
+    /// What a value of one side of a set operation is compared by.
+    fn key_in(&self, expr: Expr, schema: &DFSchema) -> Result<Expr> {
+        if is_carried(&expr.get_type(schema)?) {
+            Ok(key_of(expr))
+        } else {
+            alike::key(expr, schema)
+        }
     }
 
     /// An input with one column in another type.
@@ -659,7 +642,7 @@ impl Operands<'_> {
                 return Ok(Expr::Column(column));
             }
             let (relation, name) = (column.relation.clone(), column.name.clone());
-            let cast = casts.to(Expr::Column(column), &without_limit(kind))?;
+            let cast = casts.to(Expr::Column(column), kind)?;
             Ok(cast.alias_qualified(relation, name))
         });
         let exprs = exprs.collect::<Result<Vec<_>>>()?;
@@ -673,7 +656,7 @@ impl Operands<'_> {
                 let mut exprs = projection.expr.clone();
                 let (relation, name) = exprs[place].qualified_name();
                 let literal = unaliased(&exprs[place]).clone();
-                let typed = self.casts().to(literal, &without_limit(kind))?;
+                let typed = known_as(self.casts().to(literal, &kind.without_limit())?, kind);
                 exprs[place] = typed.alias_qualified(relation, name);
                 let projection = Projection::try_new(exprs, Arc::clone(&projection.input))?;
                 Ok(LogicalPlan::Projection(projection))
@@ -684,6 +667,10 @@ impl Operands<'_> {
                 let inputs = inputs.collect::<Result<_>>()?;
                 let schema = Arc::clone(&union.schema);
                 LogicalPlan::Union(Union { inputs, schema }).recompute_schema()
+            }
+            LogicalPlan::Distinct(Distinct::All(input)) => {
+                let input = self.with_typed(input, place, kind)?;
+                Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(input))))
             }
             other => Ok(other.clone()),
         }
@@ -745,6 +732,7 @@ fn is_open(input: &LogicalPlan, place: usize) -> bool {
             projection.expr.get(place).is_some_and(|expr| is_untyped(unaliased(expr)))
         }
         LogicalPlan::Union(union) => union.inputs.iter().all(|input| is_open(input, place)),
+        LogicalPlan::Distinct(Distinct::All(input)) => is_open(input, place),
         _ => false,
     }
 }
@@ -788,20 +776,46 @@ impl Mix<'_> {
         }
     }
 
-    fn refuse(&self, types: &[DataType]) -> Error {
-        match self {
-            Self::Comparison(operator) => no_operator(operator, types),
-            Self::Column(construct) => cannot_match(construct, types),
+    /// The one type of columns or values of known types; none if there are none.
+    fn common(&self, fields: &[FieldRef]) -> Result<Option<Type>, Error> {
+        if fields.is_empty() {
+            return Ok(None);
+        }
+        let kinds: Vec<_> = fields.iter().map(|field| kind_of(field)).collect();
+        if kinds.contains(&Type::Unknown) {
+            let types: Vec<_> = fields.iter().map(|field| field.data_type().to_string()).collect();
+            return Err(Error::unsupported(format!("a value of one of {}", types.join(", "))));
+        }
+        match (common_kind(&kinds, self.purpose()), self) {
+            (Some(kind), _) => Ok(Some(kind)),
+            (None, Self::Comparison(operator)) => {
+                let types: Vec<_> = fields.iter().map(|field| field.data_type().clone()).collect();
+                Err(no_operator(operator, &types))
+            }
+            (None, Self::Column(construct)) => Err(cannot_match(construct, &kinds)),
         }
     }
 }
 
 /// 42804.
-fn cannot_match(construct: &str, types: &[DataType]) -> Error {
-    let first = type_name(&types[0]);
-    let other = types.iter().map(type_name).find(|name| *name != first).unwrap_or_default();
-    let message = format!("{construct} types {first} and {other} cannot be matched");
+fn cannot_match(construct: &str, kinds: &[Type]) -> Error {
+    let names: Vec<_> = kinds.iter().map(bare_name).collect();
+    let other = names.iter().find(|name| **name != names[0]).unwrap_or(&names[0]);
+    let message = format!("{construct} types {} and {other} cannot be matched", names[0]);
     Error::new(SqlState::DATATYPE_MISMATCH, message)
+}
+
+/// A text beside a `char(n)`.
+pub(super) fn stripped(expr: Expr) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(string::STRIPPED.udf(), vec![expr]))
+}
+
+/// Whether values are carried as those of a type are: blanks that pad a `char(n)` aren't kept.
+fn is_carried_as(field: &Field, kind: &Type) -> bool {
+    let is_stripped = |kind: &Type| matches!(kind, Type::Char(_));
+    field.data_type().is_null()
+        || *field.data_type() == kind.arrow()
+            && (!is_stripped(kind) || is_stripped(&kind_of(field)))
 }
 
 fn is_comparison(operator: Operator) -> bool {
@@ -816,17 +830,6 @@ fn is_comparison(operator: Operator) -> bool {
             | Operator::IsDistinctFrom
             | Operator::IsNotDistinctFrom
     )
-}
-
-/// The type that a literal takes: with all its digits and characters.
-fn without_limit(kind: &Type) -> Type {
-    match kind {
-        Type::Numeric(_) => Type::Numeric(None),
-        Type::Varchar(_) => Type::Varchar(None),
-        Type::Char(_) => Type::Char(None),
-        Type::Array(element) => Type::Array(Box::new(without_limit(element))),
-        other => other.clone(),
-    }
 }
 
 pub(super) fn exactly<const N: usize>(operands: Vec<Expr>) -> Result<[Expr; N]> {

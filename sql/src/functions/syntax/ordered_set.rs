@@ -10,7 +10,7 @@ use super::{call, function};
 use crate::{Error, SqlState, names};
 
 /// The names of those that are other aggregates.
-pub(super) const NAMES: &[&str] = &["percentile_disc", "mode"];
+pub(super) const NAMES: &[&str] = &["percentile_cont", "percentile_disc", "mode"];
 
 /// What such an aggregate is, if it is one.
 pub(super) fn plain(aggregate: &Function) -> Result<Option<Expr>, Error> {
@@ -32,8 +32,12 @@ pub(super) fn plain(aggregate: &Function) -> Result<Option<Expr>, Error> {
     let Some(arguments) = arguments else { return Ok(None) };
     let orders = aggregate.within_group.as_slice();
     Ok(match (name.as_str(), arguments.as_slice(), orders) {
-        ("percentile_disc", [fraction], [_]) => {
-            Some(call("percentile of array", vec![collected(aggregate), fraction.clone()]))
+        ("percentile_cont" | "percentile_disc", [fraction], [_]) => {
+            let function = match name.as_str() {
+                "percentile_cont" => "interpolated percentile of array",
+                _ => "percentile of array",
+            };
+            Some(call(function, vec![collected(aggregate), fraction.clone()]))
         }
         ("mode", [], [_]) => Some(call("mode of array", vec![collected(aggregate)])),
         ("rank" | "dense_rank" | "percent_rank" | "cume_dist", [_, ..], _) => {

@@ -4,28 +4,16 @@ use datafusion::sql::sqlparser::ast::{self, DataType, Expr, Ident, SetExpr, Valu
 
 use super::bare_select;
 
-/// VALUES whose columns mix texts with something else, or numerics with and without a scale in their
-/// type, as UNION ALL: there all take one type. VALUES would make texts of all, or refuse.
+/// VALUES whose columns aren't each of one kind that is plain to see as UNION ALL, which lets their
+/// types be settled together later. VALUES would settle them by the first that it finds, or refuse.
 pub(super) fn separate_values(body: &mut SetExpr) {
     let SetExpr::Values(values) = body else { return };
-    let is_text = |expr: &Expr| {
-        matches!(
-            expr,
-            Expr::Value(ValueWithSpan {
-                value: Value::SingleQuotedString(_) | Value::Placeholder(_),
-                ..
-            })
-        )
-    };
-    let is_null =
-        |expr: &Expr| matches!(expr, Expr::Value(ValueWithSpan { value: Value::Null, .. }));
     let columns = values.rows.first().map_or(0, |row| row.content.len());
     let is_mixed = (0..columns).any(|place| {
-        let column = || values.rows.iter().filter_map(|row| row.content.get(place));
-        let is_other = |expr: &Expr| !is_text(expr) && !is_null(expr);
-        let has_others = column().any(is_other);
-        column().any(is_text) && has_others
-            || column().any(is_decimal) && column().any(|expr| is_other(expr) && !is_number(expr))
+        let column = values.rows.iter().filter_map(|row| row.content.get(place));
+        let mut looks = column.map(Look::of).filter(|look| *look != Look::Null);
+        let first = looks.next();
+        looks.any(|look| look == Look::Other || Some(look) != first)
     });
     // Rows of unequal length are an error that VALUES tells best.
     if is_mixed && values.rows.iter().all(|row| row.content.len() == columns) {
@@ -34,23 +22,35 @@ pub(super) fn separate_values(body: &mut SetExpr) {
     }
 }
 
-/// A literal with a fraction, or a cast to `numeric`.
-fn is_decimal(expr: &Expr) -> bool {
-    match expr {
-        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_decimal(inner),
-        Expr::Cast { data_type, .. } => {
-            matches!(data_type, DataType::Numeric(_) | DataType::Decimal(_))
-        }
-        other => is_number(other) && other.to_string().parse::<i64>().is_err(),
-    }
+/// What tells the type of a value in VALUES.
+#[derive(PartialEq)]
+enum Look<'a> {
+    Null,
+    /// Of no type yet.
+    Text,
+    Integer,
+    Boolean,
+    Cast(&'a DataType),
+    Other,
 }
 
-/// A literal number, of which the type is plain.
-fn is_number(expr: &Expr) -> bool {
-    match expr {
-        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_number(inner),
-        Expr::Value(ValueWithSpan { value: Value::Number(..), .. }) => true,
-        _ => false,
+impl<'a> Look<'a> {
+    fn of(expr: &'a Expr) -> Self {
+        match expr {
+            Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => match Self::of(inner) {
+                Self::Integer => Self::Integer,
+                _ => Self::Other,
+            },
+            Expr::Value(ValueWithSpan { value, .. }) => match value {
+                Value::Null => Self::Null,
+                Value::SingleQuotedString(_) => Self::Text,
+                Value::Number(digits, _) if digits.parse::<i32>().is_ok() => Self::Integer,
+                Value::Boolean(_) => Self::Boolean,
+                _ => Self::Other,
+            },
+            Expr::Cast { data_type, .. } => Self::Cast(data_type),
+            _ => Self::Other,
+        }
     }
 }
 

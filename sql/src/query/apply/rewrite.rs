@@ -9,7 +9,8 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuant
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Sort, Subquery,
+    BinaryExpr, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Sort,
+    Subquery,
 };
 
 use super::{Apply, Kind, outer};
@@ -55,7 +56,16 @@ pub(super) fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
 /// The plan with subqueries computed row by row.
 pub(super) fn rewrite(plan: &LogicalPlan, reach: Reach) -> Result<LogicalPlan> {
     let mut rewriter = Rewriter { reach, outcomes: 0 };
-    Ok(plan.clone().transform_up(|plan| rewriter.node(plan))?.data)
+    let rewritten = plan.clone().transform_up(|plan| rewriter.node(plan))?.data;
+    if reach == Reach::Values {
+        return Ok(rewritten);
+    }
+    // What is left stands in FROM without a neighbour that it could read from.
+    let alone = rewritten.transform_up(|plan| match plan {
+        LogicalPlan::Subquery(alone) => Ok(Transformed::yes(Arc::unwrap_or_clone(alone.subquery))),
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(alone.data)
 }
 
 struct Rewriter {
@@ -275,7 +285,7 @@ fn only(plan: LogicalPlan, columns: Vec<Column>) -> Result<LogicalPlan> {
 fn is_join(conjunct: &Expr) -> Result<bool> {
     Ok(match conjunct {
         Expr::Not(inner) => !is_mistaken(conjunct)? && is_join(inner)?,
-        Expr::Exists(_) | Expr::InSubquery(_) => !is_mistaken(conjunct)?,
+        Expr::Exists(_) | Expr::InSubquery(_) => !is_mistaken(conjunct)? && may_be_marked(conjunct),
         _ => false,
     })
 }
@@ -291,9 +301,45 @@ pub(super) fn is_mistaken(expr: &Expr) -> Result<bool> {
         },
         _ => false,
     };
-    match subquery_of(expr) {
-        Some(subquery) => Ok(is_not_in || outer::skips_level(&subquery.subquery)?),
-        None => Ok(is_not_in),
+    let Some(subquery) = subquery_of(expr) else { return Ok(is_not_in) };
+    // An aggregate over everything has a row for the outer rows without any, too.
+    let has_row = !matches!(expr, Expr::ScalarSubquery(_))
+        && is_correlated(subquery)
+        && subquery.subquery.exists(|plan| {
+            Ok(matches!(plan, LogicalPlan::Aggregate(of_all) if of_all.group_expr.is_empty()))
+        })?;
+    Ok(is_not_in || has_row || outer::skips_level(&subquery.subquery)?)
+}
+
+/// Whether a condition is met by the same rows if an IN that is NULL in it is false instead: that is
+/// what a mark says.
+pub(super) fn may_be_marked(condition: &Expr) -> bool {
+    let is_marked = |expr: &Expr| Ok(matches!(expr, Expr::InSubquery(_)));
+    match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            may_be_marked(left) && may_be_marked(right)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            is_positive(left) && is_positive(right)
+        }
+        // As a whole condition it becomes a join, which tells NULL.
+        Expr::InSubquery(search) => !search.expr.exists(is_marked).unwrap_or(true),
+        Expr::Not(inner) if matches!(inner.as_ref(), Expr::InSubquery(_)) => may_be_marked(inner),
+        other => !other.exists(is_marked).unwrap_or(true),
+    }
+}
+
+/// The same below OR, where it becomes no join.
+fn is_positive(condition: &Expr) -> bool {
+    match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) => {
+            is_positive(left) && is_positive(right)
+        }
+        Expr::InSubquery(search) => !search.negated && may_be_marked(condition),
+        Expr::Not(_) => {
+            !condition.exists(|expr| Ok(matches!(expr, Expr::InSubquery(_)))).unwrap_or(true)
+        }
+        other => may_be_marked(other),
     }
 }
 
