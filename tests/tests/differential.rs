@@ -43,6 +43,7 @@ async fn run(hosts: u32, workers: u32, seeds: Range<u64>) {
     let mut world = World {
         stillframe: server.connect().await,
         postgresql: postgresql().await,
+        schema: format!("differential_{hosts}x{workers}"),
         refused: 0,
         wrong: vec![],
     };
@@ -67,6 +68,8 @@ async fn postgresql() -> Option<Client> {
 struct World {
     stillframe: Client,
     postgresql: Option<Client>,
+    /// A schema of this trial's own, on both.
+    schema: String,
     /// How many views are refused with 0A000.
     refused: usize,
     wrong: Vec<String>,
@@ -77,10 +80,10 @@ impl World {
     async fn trial(&mut self, seed: u64) {
         let mut random = StdRng::seed_from_u64(seed);
         let mut tables = Tables::new(&mut random);
-        for sql in ["drop schema if exists differential cascade", "create schema differential"] {
-            self.both(sql).await;
-        }
-        self.both("set search_path to differential").await;
+        let schema = self.schema.clone();
+        self.both(&format!("drop schema if exists {schema} cascade")).await;
+        self.both(&format!("create schema {schema}")).await;
+        self.both(&format!("set search_path to {schema}")).await;
         for sql in tables.definitions() {
             self.both(&sql).await;
         }
@@ -109,7 +112,7 @@ impl World {
                 self.compare(&format!("seed {seed}, change {change}"), *number, query).await;
             }
         }
-        self.both("drop schema differential cascade").await;
+        self.both(&format!("drop schema {schema} cascade")).await;
     }
 
     /// Runs a statement that must succeed.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchemaRef, Result};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::expr::SetQuantifier;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
@@ -201,7 +201,18 @@ impl UserDefinedLogicalNodeCore for Apply {
         mut inputs: Vec<LogicalPlan>,
     ) -> Result<Self> {
         let input = inputs.pop().ok_or_else(|| Error::internal("an Apply without its input"))?;
-        Ok(Self { input, expressions, ..self.clone() })
+        let added = self.schema.iter().skip(self.input.schema().fields().len());
+        let fields = input.schema().iter().chain(added);
+        let fields = fields.map(|(qualifier, field)| (qualifier.cloned(), Arc::clone(field)));
+        let metadata = self.schema.as_arrow().metadata().clone();
+        let schema = Arc::new(DFSchema::new_with_metadata(fields.collect(), metadata)?);
+        Ok(Self { input, expressions, schema, ..self.clone() })
+    }
+
+    /// What the subquery takes stands in the expressions.
+    fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {
+        let width = self.input.schema().fields().len();
+        Some(vec![output_columns.iter().copied().filter(|column| *column < width).collect()])
     }
 }
 

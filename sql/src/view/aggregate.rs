@@ -1,12 +1,13 @@
 //! GROUP BY and aggregates.
 //!
 //! The protocol's aggregates read columns, pass over NULLs and know neither FILTER nor DISTINCT.
-//! FILTER becomes a CASE around the argument. With DISTINCT arguments the aggregate reads a union:
-//! the rows themselves for the plain aggregates, and for each DISTINCT argument its distinct values
-//! by group, each part with NULL in the columns of the others. What the protocol's aggregates can't
-//! say is computed of the whole group ([`whole`]), and grouping sets are groupings put together
-//! ([`sets`]).
+//! FILTER becomes a CASE around the argument. With DISTINCT arguments the aggregate reads a union
+//! ([`distinct`]): the rows themselves for the plain aggregates, and for each DISTINCT argument its
+//! distinct values by group, each part with NULL in the columns of the others. What the protocol's
+//! aggregates can't say is computed of the whole group ([`whole`]), and grouping sets are groupings put
+//! together ([`sets`]).
 
+mod distinct;
 mod sets;
 mod whole;
 
@@ -24,12 +25,15 @@ use super::operand::Columns;
 use super::{Compiler, Rows, build, refused};
 use crate::Error;
 use crate::functions::NARROW_PRECISION;
+use distinct::Source;
 
 /// An aggregate whose argument is a column of the input that is being built.
 struct Wanted {
     function: AggregateFunction,
     argument: Option<usize>,
     distinct: bool,
+    /// A column that isn't NULL where FILTER is true, for a DISTINCT argument that is itself a column.
+    condition: Option<usize>,
 }
 
 impl Compiler<'_> {
@@ -158,7 +162,7 @@ fn grouped(
     let projected = columns.over(input);
     let once: Vec<_> = places.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
     build::keys(&projected, places.iter().copied(), "GROUP BY")?;
-    let Source { input, groups: read, arguments } = source(projected, &once, &wanted)?;
+    let Source { input, groups: read, arguments } = distinct::source(projected, &once, &wanted)?;
 
     let schema = input.schema();
     let mut types: Vec<_> =
@@ -257,101 +261,37 @@ fn wanted(call: &Expr, below: &Below<'_>, columns: &mut Columns) -> Result<Wante
     let counts_rows = function == AggregateFunction::Count
         && matches!(argument, Expr::Literal(value, _) if !value.is_null());
     if counts_rows && !params.distinct {
-        let argument = filter.map(|filter| {
-            let one = Expression::Literal(Literal::Int64(1));
-            columns.place(guarded(filter, one), DataType::Int64)
-        });
-        return Ok(Wanted { function, argument, distinct: false });
+        let argument = filter.map(|filter| columns.place(flag(filter), DataType::Int64));
+        return Ok(Wanted { function, argument, distinct: false, condition: None });
     }
     let found = argument.get_type(below.schema).map_err(crate::query::classify)?;
     let stored = build::stored_type(&found)?;
     let expression = build::cast(below.convert(argument)?, &found, &stored);
-    let expression = match filter {
-        Some(filter) => guarded(filter, expression),
-        None => expression,
-    };
     if matches!(stored, DataType::Interval(_)) && function != AggregateFunction::Count {
         return Err(refused(format!("{} of a value of type interval", func.name())));
     }
     // The least and the greatest are the same of distinct values.
     let distinct =
         params.distinct && !matches!(function, AggregateFunction::Min | AggregateFunction::Max);
+    let (expression, condition) = match filter {
+        Some(filter) if distinct && matches!(expression, Expression::Column(_)) => {
+            (expression, Some(columns.place(flag(filter), DataType::Int64)))
+        }
+        Some(filter) => (guarded(filter, expression), None),
+        None => (expression, None),
+    };
     let argument = Some(columns.place(expression, stored));
-    Ok(Wanted { function, argument, distinct })
+    Ok(Wanted { function, argument, distinct, condition })
+}
+
+/// One where the condition is true, else NULL.
+fn flag(condition: Expression) -> Expression {
+    guarded(condition, Expression::Literal(Literal::Int64(1)))
 }
 
 /// The value where the condition is true, else NULL.
 fn guarded(condition: Expression, value: Expression) -> Expression {
     Expression::Case { operand: None, branches: vec![(condition, value)], otherwise: None }
-}
-
-/// What an aggregate reads: a plan, its group columns, and each aggregate's argument in it.
-struct Source {
-    input: Arc<Plan>,
-    groups: Vec<usize>,
-    arguments: Vec<Option<usize>>,
-}
-
-/// Takes care of the DISTINCT arguments.
-///
-/// The columns of the union are the groups, the arguments of the plain aggregates, the DISTINCT
-/// arguments, and one that counts the rows themselves.
-fn source(input: Arc<Plan>, groups: &[usize], wanted: &[Wanted]) -> Result<Source, Error> {
-    let arguments = |distinct| {
-        let of_kind = wanted.iter().filter(move |wanted| wanted.distinct == distinct);
-        of_kind.filter_map(|wanted| wanted.argument).collect::<BTreeSet<_>>()
-    };
-    let (plain, distinct) = (arguments(false), arguments(true));
-    if distinct.is_empty() {
-        let arguments = wanted.iter().map(|wanted| wanted.argument).collect();
-        return Ok(Source { input, groups: groups.to_vec(), arguments });
-    }
-    build::keys(&input, distinct.iter().copied(), "DISTINCT")?;
-    let own = input.schema();
-    let places: Vec<usize> = groups.iter().chain(&plain).chain(&distinct).copied().collect();
-    let types = places.iter().map(|place| own.field(*place).data_type().clone());
-    let types: Vec<_> = types.chain([DataType::Boolean]).collect();
-    let schema = build::schema(types.iter().map(|data_type| ("c", data_type.clone())));
-    let (first_plain, rows) = (groups.len(), places.len());
-    let first_distinct = first_plain + plain.len();
-    let part = |input: &Arc<Plan>, value: &dyn Fn(usize) -> Option<Expression>| {
-        let columns = types.iter().enumerate().map(|(place, data_type)| {
-            let null = || Expression::Literal(Literal::Null(data_type.clone()));
-            build::Column::new("c", value(place).unwrap_or_else(null), data_type.clone())
-        });
-        build::project(Arc::clone(input), columns.collect())
-    };
-
-    let mut inputs = vec![];
-    if wanted.iter().any(|wanted| !wanted.distinct) {
-        inputs.push(part(&input, &|place| {
-            if place == rows {
-                Some(Expression::Literal(Literal::Boolean(true)))
-            } else {
-                (place < first_distinct).then(|| Expression::Column(places[place]))
-            }
-        }));
-    }
-    for (number, argument) in distinct.iter().enumerate() {
-        let kept: Vec<_> = groups.iter().chain([argument]).copied().collect();
-        let values = Arc::new(Plan::Distinct { input: build::pick(Arc::clone(&input), &kept) });
-        inputs.push(part(&values, &|place| {
-            if place == first_distinct + number {
-                Some(Expression::Column(groups.len()))
-            } else {
-                (place < groups.len()).then_some(Expression::Column(place))
-            }
-        }));
-    }
-    let arguments = wanted.iter().map(|wanted| {
-        let of_kind = if wanted.distinct { &distinct } else { &plain };
-        let first = if wanted.distinct { first_distinct } else { first_plain };
-        let number = |argument| of_kind.iter().position(|known| *known == argument);
-        Some(wanted.argument.and_then(number).map_or(rows, |number| first + number))
-    });
-    let arguments = arguments.collect();
-    let input = Arc::new(Plan::UnionAll { inputs, schema });
-    Ok(Source { input, groups: (0..groups.len()).collect(), arguments })
 }
 
 /// What the protocol promises.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Projection,
+};
 use stillframe_protocol::{BinaryOperator, Expression, Plan};
 
 use super::equal::{Equalities, Key};
@@ -16,10 +18,19 @@ impl Compiler<'_> {
     /// The rows for which a condition is true.
     pub(super) fn filter(&self, filter: &Filter) -> Result<Rows, Error> {
         let conditions = split_conjunction(&filter.predicate);
-        if let LogicalPlan::Extension(extension) = filter.input.as_ref()
-            && let Some(apply) = extension.node.as_any().downcast_ref::<Apply>()
-        {
-            return self.filtered_apply(apply, &conditions);
+        match filter.input.as_ref() {
+            LogicalPlan::Extension(extension) => {
+                if let Some(apply) = extension.node.as_any().downcast_ref::<Apply>() {
+                    return self.filtered_apply(apply, &conditions);
+                }
+            }
+            // What the optimizer puts between a subquery's outcome and the condition on it.
+            LogicalPlan::Projection(projection) if picks_of_apply(projection) => {
+                let input = Arc::clone(&projection.input);
+                let below = Filter::try_new(filter.predicate.clone(), input).map_err(classify)?;
+                return self.projected(projection, self.filter(&below)?);
+            }
+            _ => {}
         }
         let rows = self.rows(&filter.input)?;
         self.filtered(rows, filter.input.schema(), &conditions)
@@ -104,6 +115,13 @@ impl Compiler<'_> {
         let expression = self.convert(own, schema, rows)?;
         Ok(Some((Key { expression, found, stored }, value)))
     }
+}
+
+/// Whether a projection leaves columns of rows with the outcome of a subquery out, and does nothing else.
+fn picks_of_apply(projection: &Projection) -> bool {
+    let LogicalPlan::Extension(extension) = projection.input.as_ref() else { return false };
+    extension.node.as_any().is::<Apply>()
+        && projection.expr.iter().all(|expr| matches!(expr, Expr::Column(_)))
 }
 
 /// All of some conditions.

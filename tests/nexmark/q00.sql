@@ -1,0 +1,3 @@
+-- Pass through.
+select auction, bidder, price, date_time, extra
+from bid;
