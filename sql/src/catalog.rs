@@ -15,7 +15,7 @@ use stillframe_protocol::{
 
 use crate::{Error, Type};
 
-pub use constraint::{Action, Constraint, ConstraintKind, Generated};
+pub use constraint::{Action, Constraint, ConstraintKind, Deferral, Generated};
 pub use role::Role;
 pub use sequence::Sequence;
 
@@ -268,6 +268,11 @@ impl Relation {
 }
 
 impl Column {
+    /// Whether an expression over the row gives it its values.
+    pub fn is_computed(&self) -> bool {
+        matches!(self.generated, Some(Generated::Stored { .. }))
+    }
+
     /// A column that takes NULL, and does without a value.
     pub fn new(name: String, kind: Type) -> Self {
         Self {

@@ -63,10 +63,20 @@ impl CopyIn {
         let frame = used.transaction()?.frame(Step(0)).await?;
         let target = dml::target(&frame, settings, name, dml::Command::Copy)?;
         let places = match columns {
-            None => (0..target.relation().columns.len()).collect(),
+            None => {
+                let columns = target.relation().columns.iter().enumerate();
+                columns.filter(|(_, column)| !column.is_computed()).map(|(at, _)| at).collect()
+            }
             Some(columns) => {
                 let names: Vec<_> = columns.iter().map(names::fold).collect();
-                target.columns(&names)?
+                let places = target.columns(&names)?;
+                let mut columns = places.iter().map(|place| &target.relation().columns[*place]);
+                if let Some(computed) = columns.find(|column| column.is_computed()) {
+                    let message = format!("column \"{}\" is a generated column", computed.name);
+                    return Err(Error::new(SqlState::INVALID_COLUMN_REFERENCE, message)
+                        .with_detail("Generated columns cannot be used in COPY."));
+                }
+                places
             }
         };
         for (option, names) in

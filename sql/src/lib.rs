@@ -42,8 +42,8 @@ mod view;
 mod write;
 
 pub use catalog::{
-    Action, Catalog, Column, Constraint, ConstraintKind, Generated, Relation, RelationKind, Role,
-    Schema, Sequence,
+    Action, Catalog, Column, Constraint, ConstraintKind, Deferral, Generated, Relation,
+    RelationKind, Role, Schema, Sequence,
 };
 pub use copy::{CopyIn, CopyOut};
 pub use database::{

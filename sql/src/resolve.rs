@@ -11,6 +11,7 @@ mod columns;
 mod expressions;
 mod from;
 mod grouping;
+mod grouping_sets;
 mod recursion;
 mod scope;
 mod select;
@@ -73,10 +74,18 @@ pub(crate) fn select_all() -> Query {
     whole_table::table(&ast::Table { table_name: None, schema_name: None })
 }
 
+/// A query of WITH.
+struct NamedQuery {
+    name: String,
+    /// What the resolved query calls it: unlike every other that can be named there.
+    internal: String,
+    columns: Vec<OutputName>,
+}
+
 struct Resolver<'a> {
     context: &'a QueryContext,
     /// The WITH queries that can be named now, the innermost last.
-    ctes: Vec<(String, Vec<OutputName>)>,
+    ctes: Vec<NamedQuery>,
     reads: BTreeSet<RelationId>,
     /// What no relation may be called.
     avoided: BTreeSet<String>,
@@ -184,21 +193,30 @@ impl Resolver<'_> {
         }
         for cte in &mut with.cte_tables {
             let name = names::fold(&cte.alias.name);
-            if self.ctes[first..].iter().any(|(known, _)| *known == name) {
+            if self.ctes[first..].iter().any(|known| known.name == name) {
                 let message = format!("WITH query name \"{name}\" specified more than once");
                 let error = Error::new(SqlState::DUPLICATE_ALIAS, message);
                 return Err(self.locate(error, cte.alias.name.span));
             }
+            let internal = self.unlike_queries(&name);
             let columns = match with.recursive {
-                true => self.recursive(cte, &name, parent)?,
+                true => self.recursive(cte, &name, &internal, parent)?,
                 false => self.query(&mut cte.query, parent)?,
             };
             let columns = self.renamed(columns, &cte.alias, &name)?;
-            cte.alias = TableAlias { explicit: false, ..internal_alias(&name) };
+            cte.alias = TableAlias { explicit: false, ..internal_alias(&internal) };
             cte.materialized = None;
-            self.ctes.push((name, columns));
+            self.ctes.push(NamedQuery { name, internal, columns });
         }
         Ok(())
+    }
+
+    /// A name that no query of WITH has that can be named here.
+    fn unlike_queries(&self, name: &str) -> String {
+        let is_free = |name: &String| self.ctes.iter().all(|known| known.internal != *name);
+        let numbered = (1..).map(|number| format!("{name}_{number}"));
+        let mut free = std::iter::once(name.to_owned()).chain(numbered).filter(is_free);
+        free.next().expect("there are more numbers than names")
     }
 
     /// A query that may name itself: by the columns of its first part.
@@ -206,6 +224,7 @@ impl Resolver<'_> {
         &mut self,
         cte: &mut Cte,
         name: &str,
+        internal: &str,
         parent: Option<&Scope<'_>>,
     ) -> Result<Vec<OutputName>, Error> {
         let Query { with: None, body, order_by: None, limit_clause: None, fetch: None, .. } =
@@ -222,7 +241,8 @@ impl Resolver<'_> {
         self.check_parts(left, right, name)?;
         let columns = self.body(left, parent)?;
         let itself = self.renamed(columns.clone(), &cte.alias, name)?;
-        self.ctes.push((name.to_owned(), itself));
+        let (name, internal) = (name.to_owned(), internal.to_owned());
+        self.ctes.push(NamedQuery { name, internal, columns: itself });
         let others = self.body(right, parent);
         self.ctes.pop();
         if others?.len() != columns.len() {

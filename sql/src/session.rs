@@ -412,6 +412,10 @@ impl Session {
                 }
                 "SET"
             }
+            Utility::SetConstraints { names, deferred } => {
+                self.set_constraints(names.as_deref(), *deferred).await?;
+                "SET CONSTRAINTS"
+            }
             Utility::SetDefaultTransaction { modes } => {
                 if let Some(isolation) = modes.isolation {
                     self.settings.put("default_transaction_isolation", isolation.name());

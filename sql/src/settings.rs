@@ -381,11 +381,7 @@ impl Settings {
         // What SET has taken can be read.
         TextFormat {
             time_zone: TimeZone::parse(self.time_zone()).unwrap_or_default(),
-            date_order: match self.declared("DateStyle").rsplit(' ').next() {
-                Some("DMY") => DateOrder::DayMonthYear,
-                Some("YMD") => DateOrder::YearMonthDay,
-                _ => DateOrder::MonthDayYear,
-            },
+            date_order: DateOrder::MonthDayYear,
             extra_float_digits: self.declared("extra_float_digits").parse().unwrap_or(1),
         }
     }

@@ -8,6 +8,7 @@
 //! Nothing here knows SQL's syntax or plans queries.
 
 mod changes;
+mod deferred;
 mod draft;
 mod keys;
 mod loading;

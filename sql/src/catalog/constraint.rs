@@ -14,9 +14,27 @@ pub struct Constraint {
     pub name: String,
     /// What it says. Columns are places in the definition.
     pub kind: ConstraintKind,
+    /// When it must be true.
+    #[serde(default)]
+    pub deferral: Deferral,
+    /// Whether rows that were there before it may break it.
+    #[serde(default)]
+    pub is_not_valid: bool,
     /// What COMMENT ON says of it.
     #[serde(default)]
     pub comment: Option<String>,
+}
+
+/// When a constraint must be true.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Deferral {
+    /// When a statement is over.
+    #[default]
+    Never,
+    /// When a statement is over, unless the transaction says that it may be later.
+    OnDemand,
+    /// When the transaction commits, unless it says otherwise.
+    Initially,
 }
 
 /// What a constraint says.
@@ -86,6 +104,14 @@ pub enum Generated {
         /// Its text.
         expression: String,
     },
+}
+
+impl Constraint {
+    /// A constraint that must be true of all rows whenever a statement is over.
+    pub fn new(oid: u32, name: String, kind: ConstraintKind) -> Self {
+        let (deferral, is_not_valid, comment) = (Deferral::Never, false, None);
+        Self { oid, name, kind, deferral, is_not_valid, comment }
+    }
 }
 
 impl Relation {

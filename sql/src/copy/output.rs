@@ -118,9 +118,7 @@ fn query(context: &QueryContext, statement: &CopyStatement) -> Result<ast::Query
     let listed: Vec<String> = match (columns, relation) {
         (Some(columns), _) => columns.iter().map(names::fold).collect(),
         (None, Some(relation)) => {
-            let given = relation.columns.iter().filter(|column| {
-                !matches!(column.generated, Some(crate::Generated::Stored { .. }))
-            });
+            let given = relation.columns.iter().filter(|column| !column.is_computed());
             given.map(|column| column.name.clone()).collect()
         }
         (None, None) => return Ok(query),

@@ -14,7 +14,9 @@ use super::rewrite::{Rewrite, Source};
 use super::{Edit, default, rename};
 use crate::query::QueryContext;
 use crate::session::Notice;
-use crate::{Catalog, ConstraintKind, Error, Generated, Relation, RelationKind, SqlState, names};
+use crate::{
+    Catalog, Constraint, ConstraintKind, Error, Generated, Relation, RelationKind, SqlState, names,
+};
 
 /// Changes a table.
 pub(super) fn table(context: &QueryContext, alter: &AlterTable) -> Result<Edit, Error> {
@@ -75,14 +77,30 @@ struct Change<'a> {
 impl Change<'_> {
     fn apply(&mut self, operation: &AlterTableOperation) -> Result<(), Error> {
         match operation {
-            AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
-                use datafusion::sql::sqlparser::ast::TableConstraint::PrimaryKey;
+            AlterTableOperation::AddConstraint { constraint, not_valid } => {
+                use datafusion::sql::sqlparser::ast::TableConstraint::{
+                    Check, ForeignKey, PrimaryKey,
+                };
                 if matches!(constraint, PrimaryKey(_)) {
                     // Rows are found by their keys, and stored with them.
                     self.rewrite()?;
                 }
-                self.define(|definer| definer.add(constraint))
+                if *not_valid && !matches!(constraint, Check(_) | ForeignKey(_)) {
+                    let message = "only foreign keys and checks can be marked NOT VALID";
+                    return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
+                let checked = self.checks.len();
+                self.define(|definer| definer.add(constraint))?;
+                if *not_valid {
+                    // The rows that are there may be wrong.
+                    self.checks.truncate(checked);
+                    if let Some(constraint) = self.relation()?.constraints.last_mut() {
+                        constraint.is_not_valid = true;
+                    }
+                }
+                Ok(())
             }
+            AlterTableOperation::ValidateConstraint { name } => self.validate(&names::fold(name)),
             AlterTableOperation::AddColumn {
                 column_def,
                 if_not_exists,
@@ -129,28 +147,55 @@ impl Change<'_> {
         add(&mut definer)?;
         let relation = definer.relation;
         for constraint in &relation.constraints[before..] {
-            let name = &constraint.name;
-            self.checks.push(match &constraint.kind {
-                ConstraintKind::Check { expression } => {
-                    RowCheck::check(&relation, name, expression)
-                }
-                ConstraintKind::Unique { columns, .. } => {
-                    RowCheck::unique(&relation, name, columns)
-                }
-                ConstraintKind::ForeignKey { columns, parent, parent_columns, .. } => {
-                    let parent = match *parent == relation.id {
-                        true => &relation,
-                        false => &self.catalog.relations[parent],
-                    };
-                    RowCheck::foreign_key(&relation, name, columns, parent, parent_columns)
-                }
-                ConstraintKind::PrimaryKey => RowCheck::unique(&relation, name, relation.key()),
-                ConstraintKind::Index { .. } => continue,
-            });
+            self.check(&relation, constraint);
         }
         self.locked.extend(super::table::parents(&relation));
         self.locked.push(self.id);
         *self.relation()? = relation;
+        Ok(())
+    }
+
+    /// Has all rows looked at.
+    fn check(&mut self, relation: &Relation, constraint: &Constraint) {
+        let name = &constraint.name;
+        self.checks.push(match &constraint.kind {
+            ConstraintKind::Check { expression } => RowCheck::check(relation, name, expression),
+            ConstraintKind::Unique { columns, .. } => RowCheck::unique(relation, name, columns),
+            ConstraintKind::ForeignKey { columns, parent, parent_columns, .. } => {
+                let parent = match *parent == relation.id {
+                    true => relation,
+                    false => &self.catalog.relations[parent],
+                };
+                RowCheck::foreign_key(relation, name, columns, parent, parent_columns)
+            }
+            ConstraintKind::PrimaryKey => RowCheck::unique(relation, name, relation.key()),
+            ConstraintKind::Index { .. } => return,
+        });
+    }
+
+    /// VALIDATE CONSTRAINT: rows that were there before it must not break it any more.
+    fn validate(&mut self, name: &str) -> Result<(), Error> {
+        let relation = self.relation()?.clone();
+        let Some(constraint) = relation.constraint(name) else {
+            let message =
+                format!("constraint \"{name}\" of relation \"{}\" does not exist", relation.name);
+            return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
+        };
+        let kind = &constraint.kind;
+        if !matches!(kind, ConstraintKind::Check { .. } | ConstraintKind::ForeignKey { .. }) {
+            let message = format!(
+                "constraint \"{name}\" of relation \"{}\" is not a foreign key or check constraint",
+                relation.name
+            );
+            return Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        if constraint.is_not_valid {
+            self.check(&relation, constraint);
+            self.locked.extend(super::table::parents(&relation));
+            self.locked.push(self.id);
+            let constraints = self.relation()?.constraints.iter_mut();
+            constraints.filter(|found| found.name == name).for_each(|c| c.is_not_valid = false);
+        }
         Ok(())
     }
 

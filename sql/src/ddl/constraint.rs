@@ -15,7 +15,8 @@ pub(super) use check::{columns_of, generated, kind_of};
 
 use crate::query::QueryContext;
 use crate::{
-    Catalog, Constraint, ConstraintKind, Error, Relation, RelationKind, SqlState, Type, names,
+    Catalog, Constraint, ConstraintKind, Deferral, Error, Relation, RelationKind, SqlState, Type,
+    names,
 };
 
 /// How long a name may be.
@@ -114,11 +115,14 @@ impl Definer<'_> {
         columns: Vec<usize>,
         key: &ForeignKeyConstraint,
     ) -> Result<(), Error> {
-        refuse_deferrable(key.characteristics.as_ref())?;
+        let deferral = deferral(key.characteristics.as_ref())?;
         self.refuse_numerics(&columns, "FOREIGN KEY")?;
         let kind = foreign_key::kind(self, columns.clone(), key)?;
         let name = self.constraint_name(name, &columns, "fkey")?;
         self.push(name, kind);
+        if let Some(constraint) = self.relation.constraints.last_mut() {
+            constraint.deferral = deferral;
+        }
         Ok(())
     }
 
@@ -157,7 +161,7 @@ impl Definer<'_> {
 
     fn push(&mut self, name: String, kind: ConstraintKind) {
         let oid = self.catalog.allocate();
-        self.relation.constraints.push(Constraint { oid, name, kind, comment: None });
+        self.relation.constraints.push(Constraint::new(oid, name, kind));
     }
 
     fn place(&self, name: &str) -> Option<usize> {
@@ -300,16 +304,31 @@ pub(crate) fn find_index<'a>(
     })
 }
 
-fn refuse_deferrable(characteristics: Option<&ConstraintCharacteristics>) -> Result<(), Error> {
-    let Some(characteristics) = characteristics else { return Ok(()) };
-    let is_deferred = characteristics.initially == Some(DeferrableInitial::Deferred);
-    if characteristics.deferrable == Some(true) || is_deferred {
-        return Err(Error::unsupported("a DEFERRABLE constraint"));
-    }
+/// When a constraint must be true.
+fn deferral(characteristics: Option<&ConstraintCharacteristics>) -> Result<Deferral, Error> {
+    let Some(characteristics) = characteristics else { return Ok(Deferral::Never) };
     if characteristics.enforced == Some(false) {
         return Err(Error::unsupported("NOT ENFORCED"));
     }
-    Ok(())
+    let is_deferred = characteristics.initially == Some(DeferrableInitial::Deferred);
+    match characteristics.deferrable {
+        Some(false) if is_deferred => {
+            let message = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
+            Err(Error::new(SqlState::SYNTAX_ERROR, message))
+        }
+        _ if is_deferred => Ok(Deferral::Initially),
+        Some(true) => Ok(Deferral::OnDemand),
+        _ => Ok(Deferral::Never),
+    }
+}
+
+/// Keys tell rows apart whenever they are written.
+fn refuse_deferrable(characteristics: Option<&ConstraintCharacteristics>) -> Result<(), Error> {
+    match deferral(characteristics)? {
+        Deferral::Never => Ok(()),
+        _ => Err(Error::unsupported("a DEFERRABLE key")
+            .with_hint("Only foreign keys can be DEFERRABLE.")),
+    }
 }
 
 /// The columns of both lists are the same, whatever their order.

@@ -68,7 +68,7 @@ pub(super) fn create(context: &QueryContext, create: &CreateIndex) -> Result<Edi
     } else {
         let oid = definer.catalog.allocate();
         let kind = ConstraintKind::Index { columns };
-        definer.relation.constraints.push(Constraint { oid, name, kind, comment: None });
+        definer.relation.constraints.push(Constraint::new(oid, name, kind));
     }
     let relation = definer.relation;
     catalog.relations.insert(relation.id, relation);

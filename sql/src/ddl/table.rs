@@ -237,6 +237,11 @@ pub(super) fn column(context: &QueryContext, definition: &ColumnDef) -> Result<C
             | ColumnOption::ForeignKey(_)
             | ColumnOption::Check(_)
             | ColumnOption::Generated { generation_expr: Some(_), .. } => {}
+            ColumnOption::Default(_) if column.default.is_some() => {
+                let message =
+                    format!("multiple default values specified for column \"{}\"", column.name);
+                return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+            }
             ColumnOption::Default(expr) => {
                 column.default = default::text(context, &column, expr)?;
             }

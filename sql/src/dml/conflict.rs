@@ -64,7 +64,10 @@ impl<'a> Conflict<'a> {
         let update = match action {
             OnConflictAction::DoNothing => None,
             OnConflictAction::DoUpdate(DoUpdate { assignments, selection }) => {
-                Some(Changes { pairs: pairs(assignments)?, selection: selection.as_ref() })
+                let pairs = pairs(assignments)?;
+                // Whether there is a conflict or not.
+                super::update::assignments(&pairs, target)?;
+                Some(Changes { pairs, selection: selection.as_ref() })
             }
         };
         let arbiters = match conflict_target {

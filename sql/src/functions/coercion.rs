@@ -12,6 +12,7 @@ mod casts;
 mod keys;
 mod numbers;
 mod operands;
+mod recursion;
 
 use std::sync::Arc;
 

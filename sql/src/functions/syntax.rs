@@ -163,6 +163,9 @@ impl Rewriter {
                     *expr = typed;
                 }
             }
+            Expr::Value(ValueWithSpan { value: Value::HexStringLiteral(_), .. }) => {
+                return Err(Error::unsupported("a bit string"));
+            }
             Expr::BinaryOp { left, op, right } => {
                 if let BinaryOperator::PGCustomBinaryOperator(parts) = op {
                     *op = operator(parts)?;

@@ -4,6 +4,8 @@
 //! - `SUBSTRING(x SIMILAR y ESCAPE z)` is `SUBSTRING(x FROM y FOR z)`.
 //! - `BETWEEN SYMMETRIC` is `BETWEEN` with a mark on the first bound, `BETWEEN ASYMMETRIC` without.
 //! - `f(..., VARIADIC x)` is `f(..., "variadic"(x))`.
+//! - `TRIM(BOTH FROM x)` is `TRIM(BOTH ' ' FROM x)`.
+//! - `DROP INDEX CONCURRENTLY` is `DROP INDEX`: nobody waits for it.
 //! - `FROM ONLY t` is `FROM t`, as no table has descendants, and `CREATE UNLOGGED TABLE` is
 //!   `CREATE TABLE`: there is no log that it could be spared.
 
@@ -21,15 +23,23 @@ fn is_word(token: Option<&TokenWithSpan>, wanted: &str) -> bool {
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     let has = |wanted: &str| tokens.iter().any(|token| is_word(Some(token), wanted));
     let (similar, symmetric) = (has("similar"), has("symmetric") || has("asymmetric"));
-    let variadic = has("variadic");
+    let (variadic, has_trim) = (has("variadic"), has("trim"));
     if has("only") {
         only_tables(tokens);
     }
     let starts = |words: &[&str]| {
         words.iter().enumerate().all(|(place, word)| is_word(tokens.get(place), word))
     };
-    if starts(&["create", "unlogged", "table"]) {
+    let is_unlogged = starts(&["create", "unlogged", "table"]);
+    let is_concurrent = starts(&["drop", "index", "concurrently"]);
+    if is_unlogged {
         tokens.remove(1);
+    }
+    if is_concurrent {
+        tokens.remove(2);
+    }
+    if has_trim {
+        trimmed_blanks(tokens);
     }
     if similar {
         similar_substrings(tokens);
@@ -77,6 +87,24 @@ fn similar_substrings(tokens: &mut [TokenWithSpan]) {
             } else if is_similar && is_word(tokens.get(at), "escape") {
                 tokens[at].token = Token::make_keyword("FOR");
             }
+        }
+    }
+}
+
+fn trimmed_blanks(tokens: &mut Vec<TokenWithSpan>) {
+    for place in (2..tokens.len()).rev() {
+        let is_from = is_word(tokens.get(place), "from");
+        let mut before = place;
+        if ["both", "leading", "trailing"].iter().any(|side| is_word(tokens.get(place - 1), side)) {
+            before -= 1;
+        }
+        let is_call = before >= 2
+            && tokens[before - 1].token == Token::LParen
+            && is_word(tokens.get(before - 2), "trim");
+        if is_from && is_call {
+            let span = tokens[place].span;
+            let blank = Token::SingleQuotedString(" ".to_owned());
+            tokens.insert(place, TokenWithSpan::new(blank, span));
         }
     }
 }

@@ -60,6 +60,8 @@ pub(crate) enum Utility {
     SetTransaction { modes: TransactionModes },
     /// SET SESSION CHARACTERISTICS AS TRANSACTION.
     SetDefaultTransaction { modes: TransactionModes },
+    /// SET CONSTRAINTS: without names of all.
+    SetConstraints { names: Option<Vec<String>>, deferred: bool },
     /// COMMIT, END.
     Commit { chain: bool },
     /// ROLLBACK, ABORT.
@@ -330,6 +332,9 @@ impl Cursor<'_> {
             }
             return Ok(Utility::SetTransaction { modes: self.modes()? });
         }
+        if !session && !local && self.accept("constraints") {
+            return self.constraints();
+        }
         for refused in ["role", "authorization"] {
             if self.word().is_some_and(|word| word == refused) {
                 return Err(Error::unsupported(format!("SET {}", refused.to_uppercase())));
@@ -402,6 +407,28 @@ impl Cursor<'_> {
             self.variable()?
         };
         Ok(if name == "all" { Utility::ShowAll } else { Utility::Show { name } })
+    }
+
+    fn constraints(&mut self) -> Result<Utility, Error> {
+        let mut names = vec![];
+        if !self.accept("all") {
+            loop {
+                let mut name = self.name()?;
+                while self.accept_token(&Token::Period) {
+                    name = self.name()?;
+                }
+                names.push(name);
+                if !self.accept_token(&Token::Comma) {
+                    break;
+                }
+            }
+        }
+        let deferred = self.accept("deferred");
+        if !deferred {
+            self.expect("immediate")?;
+        }
+        let names = (!names.is_empty()).then_some(names);
+        Ok(Utility::SetConstraints { names, deferred })
     }
 
     fn modes(&mut self) -> Result<TransactionModes, Error> {

@@ -132,6 +132,8 @@ fn plan(message: &str) -> Error {
         SqlState::GROUPING_ERROR
     } else if message.starts_with("Invalid function") || message.contains("No function matches") {
         SqlState::UNDEFINED_FUNCTION
+    } else if message.contains("DISTINCT ON expressions must match") {
+        SqlState::INVALID_COLUMN_REFERENCE
     } else if message.starts_with("Error during planning: Cannot infer common") {
         SqlState::DATATYPE_MISMATCH
     } else {

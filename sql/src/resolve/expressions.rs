@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, NamedWindowDefinition, NamedWindowExpr, ObjectName, Query,
-    UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut, WindowFrameBound, WindowFrameUnits,
-    WindowSpec, WindowType,
+    self, AccessExpr, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, NamedWindowDefinition, NamedWindowExpr,
+    ObjectName, Query, SelectItem, SetExpr, UnaryOperator, Value, Visit, VisitMut, Visitor,
+    VisitorMut, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::{Location, Span};
 
@@ -216,27 +216,30 @@ impl Walk<'_, '_, '_> {
             Expr::CompoundFieldAccess { root, access_chain } => {
                 *expr = self.access(root, access_chain)?;
             }
+            Expr::BinaryOp { left, right, .. }
+            | Expr::AnyOp { left, right, .. }
+            | Expr::AllOp { left, right, .. }
+                if width(left) != 1 =>
+            {
+                if let Expr::Subquery(query) = right.as_mut() {
+                    self.of_width(query, width(left))?;
+                }
+            }
             Expr::Subquery(query) => {
-                let columns = self.resolver.query(query, Some(self.scope))?;
-                if columns.len() != 1 {
-                    let message = "subquery must return only one column";
-                    return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+                // Beside a row it has been resolved.
+                if !is_resolved(query) {
+                    let columns = self.resolver.query(query, Some(self.scope))?;
+                    if columns.len() != 1 {
+                        let message = "subquery must return only one column";
+                        return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+                    }
                 }
             }
             Expr::Exists { subquery, .. } => {
                 self.resolver.query(subquery, Some(self.scope))?;
             }
             Expr::InSubquery { expr: operand, subquery, .. } => {
-                let columns = self.resolver.query(subquery, Some(self.scope))?;
-                let width = match operand.as_ref() {
-                    Expr::Tuple(items) => items.len(),
-                    _ => 1,
-                };
-                if columns.len() != width {
-                    let which = if columns.len() > width { "many" } else { "few" };
-                    let message = format!("subquery has too {which} columns");
-                    return Err(Error::new(SqlState::SYNTAX_ERROR, message));
-                }
+                self.of_width(subquery, width(operand))?;
             }
             Expr::Function(function) => self.enter_function(function)?,
             Expr::QualifiedWildcard(..) | Expr::Wildcard(_) => {
@@ -245,6 +248,17 @@ impl Walk<'_, '_, '_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Resolves a subquery that must have as many columns as a row has fields.
+    fn of_width(&mut self, subquery: &mut Query, width: usize) -> Result<(), Error> {
+        let columns = self.resolver.query(subquery, Some(self.scope))?;
+        if columns.len() == width {
+            return Ok(());
+        }
+        let which = if columns.len() > width { "many" } else { "few" };
+        let message = format!("subquery has too {which} columns");
+        Err(Error::new(SqlState::SYNTAX_ERROR, message))
     }
 
     fn leave(&mut self, expr: &mut Expr) -> Result<(), Error> {
@@ -304,6 +318,7 @@ impl Walk<'_, '_, '_> {
             }
             self.windowed += 1;
             self.window(function)?;
+            refuse_in_window(&name, function)?;
         }
         if !self.resolver.context.has_function(&name) {
             let message = format!("function {name} does not exist");
@@ -315,6 +330,10 @@ impl Walk<'_, '_, '_> {
         // DataFusion finds functions by one name.
         if function.name.0.len() > 1 || span != RESOLVED {
             function.name = ObjectName::from(vec![resolved(&name)]);
+        }
+        // Read again it would be no ARRAY of a query in quotes.
+        if matches!(function.args, FunctionArguments::Subquery(_)) {
+            function.name = ObjectName::from(vec![Ident { quote_style: None, ..resolved(&name) }]);
         }
         if matches!(function.args, FunctionArguments::None) {
             // Its name alone, once it is quoted, would be that of a column.
@@ -526,6 +545,56 @@ impl Walk<'_, '_, '_> {
     }
 }
 
+/// What PostgreSQL refuses of a function with OVER.
+fn refuse_in_window(name: &str, function: &Function) -> Result<(), Error> {
+    let FunctionArguments::List(list) = &function.args else { return Ok(()) };
+    if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
+        let message = "DISTINCT is not implemented for window functions";
+        return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    if name == "nth_value"
+        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(place))) = list.args.get(1)
+        && place.to_string().parse::<i64>().is_ok_and(|place| place <= 0)
+    {
+        let message = "argument of nth_value must be greater than zero";
+        return Err(Error::new(SqlState::INVALID_ARGUMENT_FOR_NTH_VALUE, message));
+    }
+    Ok(())
+}
+
+/// Whether a distance is a smaller number than another.
+fn is_less(left: &Expr, right: &Expr) -> bool {
+    let number = |expr: &Expr| expr.to_string().parse::<f64>().ok();
+    matches!((number(left), number(right)), (Some(left), Some(right)) if left < right)
+}
+
+/// How many fields a value has: more than one if it is a row.
+fn width(expr: &Expr) -> usize {
+    match expr {
+        Expr::Tuple(fields) => fields.len(),
+        Expr::Function(Function { name, args: FunctionArguments::List(list), .. })
+            if names::function(name) == "row" =>
+        {
+            list.args.len()
+        }
+        _ => 1,
+    }
+}
+
+/// Whether the names of a subquery's results are resolved already.
+fn is_resolved(query: &Query) -> bool {
+    let mut body = query.body.as_ref();
+    while let SetExpr::SetOperation { left, .. } = body {
+        body = left;
+    }
+    match body {
+        SetExpr::Select(select) => matches!(select.projection.first(),
+            Some(SelectItem::ExprWithAlias { alias, .. }) if alias.span == RESOLVED),
+        SetExpr::Query(query) => is_resolved(query),
+        _ => false,
+    }
+}
+
 /// What a frame can't be.
 fn check_frame(spec: &WindowSpec) -> Result<(), Error> {
     let Some(frame) = &spec.window_frame else { return Ok(()) };
@@ -556,6 +625,18 @@ fn check_frame(spec: &WindowSpec) -> Result<(), Error> {
             return refused("frame starting from following row cannot have preceding rows");
         }
         _ => {}
+    }
+    let is_reversed = match (&frame.start_bound, end) {
+        (WindowFrameBound::Preceding(Some(start)), WindowFrameBound::Preceding(Some(end))) => {
+            is_less(start, end)
+        }
+        (WindowFrameBound::Following(Some(start)), WindowFrameBound::Following(Some(end))) => {
+            is_less(end, start)
+        }
+        _ => false,
+    };
+    if is_reversed {
+        return Err(Error::unsupported("a window frame that ends before it starts"));
     }
     if frame.units == WindowFrameUnits::Groups && spec.order_by.is_empty() {
         return refused("GROUPS mode requires an ORDER BY clause");

@@ -190,11 +190,11 @@ impl Resolver<'_> {
         let span = names::span(name);
         let (schema, relation) = names::relation(name).map_err(|e| self.locate(e, span))?;
         let visible = alias.as_ref().map(|alias| names::fold(&alias.name));
-        let cte = self.ctes.iter().rev().find(|(known, _)| schema.is_none() && *known == relation);
+        let cte = self.ctes.iter().rev().find(|cte| schema.is_none() && cte.name == relation);
         let (columns, key, schema) = match cte {
-            Some((known, columns)) => {
-                *name = ObjectName::from(vec![resolved(known)]);
-                (columns.clone(), vec![], None)
+            Some(cte) => {
+                *name = ObjectName::from(vec![resolved(&cte.internal)]);
+                (cte.columns.clone(), vec![], None)
             }
             None => self.of_catalog(name, schema, &relation, span)?,
         };

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::expressions::Place;
 use super::grouping::Groups;
+use super::grouping_sets;
 use super::scope::{Scope, Source};
 use super::{OutputName, Resolver, columns, number, resolved};
 use crate::{Error, SqlState, names};
@@ -168,6 +169,7 @@ impl Resolver<'_> {
             return Err(Error::unsupported("a modifier of GROUP BY"));
         }
         for group in groups {
+            grouping_sets::spell_out(group);
             self.group(group, outputs, names, scope)?;
         }
         Ok(())

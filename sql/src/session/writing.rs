@@ -1,5 +1,7 @@
 //! The statements of a session that write rows.
 
+use std::sync::Arc;
+
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 
@@ -141,6 +143,24 @@ impl Session {
             return Ok(None);
         };
         Ok(Some(Response::Complete { tag }))
+    }
+
+    /// SET CONSTRAINTS: means nothing outside of a block.
+    pub(super) async fn set_constraints(
+        &mut self,
+        names: Option<&[String]>,
+        deferred: bool,
+    ) -> Result<(), Error> {
+        if !matches!(self.transaction, Block::Open(_)) {
+            self.warn(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET CONSTRAINTS can only be used in transaction blocks",
+            );
+            return Ok(());
+        }
+        let catalog = Arc::clone(self.frame().await?.catalog());
+        let Block::Open(block) = &mut self.transaction else { return Ok(()) };
+        block.writes()?.set_constraints(&catalog, names, deferred).await
     }
 
     /// Begins a COPY.

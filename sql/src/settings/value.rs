@@ -150,8 +150,6 @@ fn date_style(value: &str) -> Option<String> {
         order = match word.as_str() {
             "ISO" => order,
             "MDY" | "US" | "NONEURO" | "NONEUROPEAN" => "MDY",
-            "DMY" | "EURO" | "EUROPEAN" => "DMY",
-            "YMD" => "YMD",
             _ => return None,
         };
     }

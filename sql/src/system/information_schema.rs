@@ -7,7 +7,8 @@ mod constraint;
 use super::table::{Cell, SystemTable};
 use super::{functions, pg_catalog};
 use crate::{
-    Catalog, Column, ConstraintKind, DATABASE_NAME, Generated, Relation, RelationKind, Type,
+    Catalog, Column, ConstraintKind, DATABASE_NAME, Deferral, Generated, Relation, RelationKind,
+    Type,
 };
 
 /// The columns of a row that say something.
@@ -35,14 +36,20 @@ pub(super) fn table(catalog: &Catalog, name: &str) -> Option<SystemTable> {
                     ConstraintKind::Check { .. } => "CHECK",
                     _ => "UNIQUE",
                 };
-                let mut row = constraint_row(relation, constraint.name.clone(), kind);
+                let mut row =
+                    constraint_row(relation, constraint.name.clone(), kind, constraint.deferral);
                 if kind == "UNIQUE" {
                     row.push(("nulls_distinct", yes_or_no(true)));
                 }
                 row
             });
             let checks = not_null(catalog).map(|(relation, place, _)| {
-                constraint_row(relation, not_null_name(catalog, relation, place), "CHECK")
+                constraint_row(
+                    relation,
+                    not_null_name(catalog, relation, place),
+                    "CHECK",
+                    Deferral::Never,
+                )
             });
             keys.chain(checks).collect()
         }
@@ -140,7 +147,7 @@ fn table_row(relation: &Relation) -> Row {
 fn view_row(relation: &Relation) -> Option<Row> {
     let RelationKind::View { query, .. } = &relation.kind else { return None };
     let mut row = named(relation);
-    row.push(("view_definition", functions::viewdef::definition(query).into()));
+    row.push(("view_definition", functions::viewdef::definition(query, &relation.columns).into()));
     row.push(("check_option", "NONE".into()));
     let never = [
         "is_updatable",
@@ -167,12 +174,12 @@ fn of_constraint(relation: &Relation, name: String) -> Row {
     ]
 }
 
-fn constraint_row(relation: &Relation, name: String, kind: &str) -> Row {
+fn constraint_row(relation: &Relation, name: String, kind: &str, deferral: Deferral) -> Row {
     let mut row = of_constraint(relation, name);
     row.extend(named(relation));
     row.push(("constraint_type", kind.into()));
-    row.push(("is_deferrable", yes_or_no(false)));
-    row.push(("initially_deferred", yes_or_no(false)));
+    row.push(("is_deferrable", yes_or_no(deferral != Deferral::Never)));
+    row.push(("initially_deferred", yes_or_no(deferral == Deferral::Initially)));
     row.push(("enforced", yes_or_no(true)));
     row
 }

@@ -197,7 +197,8 @@ fn views(catalog: &Catalog, materialized: bool) -> Vec<Vec<Cell>> {
     let row = |relation: &Relation| {
         let name: [Cell; 3] =
             [relation.schema.as_str().into(), relation.name.as_str().into(), OWNER.into()];
-        let definition = |query: &str| Cell::Text(functions::viewdef::definition(query));
+        let definition =
+            |query: &str| Cell::Text(functions::viewdef::definition(query, &relation.columns));
         match &relation.kind {
             RelationKind::View { query, .. } if !materialized => {
                 Some(name.into_iter().chain([definition(query)]).collect())

@@ -17,12 +17,15 @@ use arrow::array::{ArrayRef, RecordBatch, UInt64Array, new_null_array};
 use arrow::compute::{CastOptions, cast_with_options, concat_batches, take};
 use stillframe_protocol::{Entry, Lockable, Mode, RelationId, Reservation, Step};
 
+use super::deferred::Modes;
 use super::keys::{KEYS_MAX, hash};
 use super::proposal::TableWrite;
 use super::violation::key_text;
 use super::{Overlay, Proposal, Target, Transaction, Values, changed_meanwhile, rows_with};
 use crate::settings::Settings;
-use crate::{Action, Catalog, ConstraintKind, Error, Frame, Relation, SqlState, Subject, dml};
+use crate::{
+    Action, Catalog, ConstraintKind, Deferral, Error, Frame, Relation, SqlState, Subject, dml,
+};
 
 /// What has become of a statement's writes.
 pub(super) enum Enforced {
@@ -37,6 +40,7 @@ pub(super) enum Enforced {
 struct Reference {
     oid: u32,
     name: String,
+    deferral: Deferral,
     child: Target,
     /// By place as stored.
     child_columns: Vec<usize>,
@@ -60,8 +64,8 @@ pub(super) fn concerns(writes: &[TableWrite]) -> bool {
 }
 
 /// What must be true when the statement is over.
-#[derive(Default)]
-struct Checks {
+#[derive(Debug, Default)]
+pub(super) struct Checks {
     /// Values of children that parents must have.
     present: Vec<(Reference, RecordBatch)>,
     /// Keys of parents that went, which children mustn't have.
@@ -128,10 +132,12 @@ impl Transaction {
                 }
             }
         }
-        if !checks.present.is_empty() || !checks.absent.is_empty() {
+        let (later, now) = checks.split(&self.modes);
+        if !now.is_empty() {
             let newest = self.newer_frame(Step(0)).await?.under(&overlay);
-            checks.run(&newest).await?;
+            now.run(&newest).await?;
         }
+        self.deferred.extend(later);
         Ok(Enforced::Kept(overlay))
     }
 
@@ -216,6 +222,7 @@ impl Reference {
         Ok(Some(Self {
             oid,
             name: constraint.name.clone(),
+            deferral: constraint.deferral,
             child_columns: child.stored_places(columns),
             parent_columns: parent.stored_places(parent_columns),
             child,
@@ -276,6 +283,21 @@ impl Reference {
         // A key that isn't of the child's type is no child's.
         let keys = typed_or_null(keys, &self.child, &self.child_columns)?;
         rows_with(frame, &self.child, &self.child_columns, &keys).await
+    }
+
+    /// Those of some values of the child that it has still.
+    async fn still_there(
+        &self,
+        frame: &Arc<Frame>,
+        values: &RecordBatch,
+    ) -> Result<RecordBatch, Error> {
+        let rows = rows_with(frame, &self.child, &self.child_columns, values).await?;
+        let found = Values::new(&rows, &self.child_columns)?;
+        let mut seen = HashSet::new();
+        let distinct = (0..rows.num_rows())
+            .filter(|row| found.get(*row).is_some_and(|key| seen.insert(key)))
+            .map(|row| row as u64);
+        found.only(distinct.collect())
     }
 
     /// What becomes of children whose parents' keys go.
@@ -352,6 +374,42 @@ impl Reference {
 }
 
 impl Checks {
+    pub(super) fn is_empty(&self) -> bool {
+        self.present.is_empty() && self.absent.is_empty()
+    }
+
+    pub(super) fn extend(&mut self, more: Self) {
+        self.present.extend(more.present);
+        self.absent.extend(more.absent);
+    }
+
+    /// Those that a transaction puts off, and the others. RESTRICT can't be put off.
+    pub(super) fn split(self, modes: &Modes) -> (Self, Self) {
+        let is_late = |reference: &Reference| modes.put_off(reference.oid, reference.deferral);
+        let (late_present, present) =
+            self.present.into_iter().partition(|(reference, _)| is_late(reference));
+        let (late_absent, absent) = self
+            .absent
+            .into_iter()
+            .partition(|(reference, _, action)| *action != Action::Restrict && is_late(reference));
+        let late = Self { present: late_present, absent: late_absent };
+        (late, Self { present, absent })
+    }
+
+    /// The same of what was put off: rows may have gone since, and tables.
+    pub(super) async fn run_late(mut self, frame: &Arc<Frame>) -> Result<(), Error> {
+        let is_there = |reference: &Reference| {
+            let there = |table: &Target| frame.catalog().relations.contains_key(&table.id());
+            there(&reference.child) && there(&reference.parent)
+        };
+        self.present.retain(|(reference, _)| is_there(reference));
+        self.absent.retain(|(reference, ..)| is_there(reference));
+        for (reference, values) in &mut self.present {
+            *values = reference.still_there(frame, values).await?;
+        }
+        self.run(frame).await
+    }
+
     /// Whether all is true of the frame.
     async fn run(&self, frame: &Arc<Frame>) -> Result<(), Error> {
         for (reference, values) in &self.present {

@@ -16,7 +16,8 @@ use stillframe_protocol::{
 };
 use uuid::Uuid;
 
-use super::references::{self, Enforced};
+use super::deferred::Modes;
+use super::references::{self, Checks, Enforced};
 use super::staging::{ExactChanges, Turn};
 use super::{Draft, Overlay, Returned, Target, Write};
 use crate::{Database, Error, Frame, Progress, SqlState};
@@ -43,6 +44,9 @@ pub(crate) struct Transaction {
     /// By host, the number that the next staging has.
     staged: BTreeMap<HostId, u64>,
     turn: Turn,
+    /// Foreign keys that are looked at when it commits.
+    pub(super) deferred: Checks,
+    pub(super) modes: Modes,
     phase: Phase,
 }
 
@@ -68,6 +72,8 @@ impl Transaction {
             has_reserved: false,
             staged: BTreeMap::new(),
             turn: Turn::new(id, database.hosts.len()),
+            deferred: Checks::default(),
+            modes: Modes::default(),
             phase: Phase::Open,
         }
     }
@@ -273,6 +279,7 @@ impl Transaction {
 
     /// The same for one that begins again if somebody else has changed the catalog first.
     pub(crate) async fn commit_if_newest(mut self, progress: &Progress) -> Result<Ended, Error> {
+        self.check_deferred().await?;
         let changes = self.overlay.exact()?;
         if !changes.is_empty() {
             self.stage(&changes).await?;

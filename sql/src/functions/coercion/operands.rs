@@ -24,7 +24,7 @@ use crate::functions::identity::known_as;
 use crate::functions::marker::{Condition, Distinctness, Recursive, Typed};
 use crate::functions::numeric::{is_carried, key_of};
 use crate::functions::pattern;
-use crate::functions::resolve::{Purpose, Rank, common, decimal, rank};
+use crate::functions::resolve::{Purpose, decimal, rank};
 use crate::functions::scalar::{Function, no_function, no_operator, type_name};
 use crate::functions::scales;
 use crate::functions::set_operation::is_set_operation;
@@ -101,6 +101,9 @@ impl Operands<'_> {
             LogicalPlan::Join(join) => self.join(join).map(LogicalPlan::Join),
             LogicalPlan::Union(union) => self.union(union).map(LogicalPlan::Union),
             LogicalPlan::Values(values) => self.values(values).map(LogicalPlan::Values),
+            LogicalPlan::RecursiveQuery(query) => {
+                self.recursion(query).map(LogicalPlan::RecursiveQuery)
+            }
             LogicalPlan::Limit(mut limit) => {
                 limit.skip = self.count(limit.skip, "OFFSET")?;
                 limit.fetch = self.count(limit.fetch, "LIMIT")?;
@@ -397,6 +400,15 @@ impl Operands<'_> {
             self.check_recursion(&operand, &cast.field)?;
             cast.expr = Box::new(operand);
         }
+        // A date has no fractions of a second.
+        if let Expr::ScalarFunction(function) = cast.expr.as_ref()
+            && function.func.name() == "extract"
+            && let Some(date) = function.args.get(1)
+            && date.get_type(self.schema)? == DataType::Date32
+        {
+            let whole = Type::Numeric(Some((MAX_PRECISION, 0)));
+            cast.field = Arc::new(whole.field(cast.field.name(), true));
+        }
         if Type::of(&cast.field) != Some(Type::Numeric(None)) {
             return match cast.expr.as_ref() {
                 Expr::Literal(..) => self.casts().cast(cast),
@@ -414,39 +426,6 @@ impl Operands<'_> {
         }
         let kind = numeric_for(&cast.expr.get_type(self.schema)?);
         self.casts().to(*cast.expr, &kind)
-    }
-
-    /// The part of a recursive query that names it must have the types of the other.
-    fn check_recursion(&self, operand: &Expr, column: &Field) -> Result<()> {
-        let found = operand.get_type(self.schema)?;
-        if is_untyped(operand) || found.is_null() {
-            return Ok(());
-        }
-        if rank(column.data_type()) == Some(Rank::Numeric) && rank(&found) == Some(Rank::Numeric) {
-            let is_kept = match (column.data_type(), decimal(&found)) {
-                (DataType::Decimal128(precision, scale), Some((digits, found))) => {
-                    found == *scale && digits <= *precision
-                }
-                (column, _) => is_carried(column),
-            };
-            if !is_kept {
-                let what = "a recursive query whose numbers may get more digits";
-                let hint = "Cast the numbers of both parts to numeric(p, s).";
-                return Err(Error::unsupported(what).with_hint(hint).into());
-            }
-            return Ok(());
-        }
-        let types = [column.data_type().clone(), found];
-        if common(&types, Purpose::Column).as_ref() == Some(&types[0]) {
-            return Ok(());
-        }
-        let [first, other] = types.map(|data_type| type_name(&data_type));
-        let message = format!(
-            "a column of a recursive query has type {first} in its non-recursive term but type \
-             {other} overall"
-        );
-        let hint = "Cast the output of the non-recursive term to the correct type.";
-        Err(Error::new(SqlState::DATATYPE_MISMATCH, message).with_hint(hint).into())
     }
 
     /// The distances of a frame are read as what is ordered by, which must have room for them.
@@ -630,7 +609,12 @@ impl Operands<'_> {
     }
 
     /// An input with one column in another type.
-    fn with_cast(&self, input: &LogicalPlan, place: usize, kind: &Type) -> Result<LogicalPlan> {
+    pub(super) fn with_cast(
+        &self,
+        input: &LogicalPlan,
+        place: usize,
+        kind: &Type,
+    ) -> Result<LogicalPlan> {
         if let LogicalPlan::Distinct(Distinct::All(input)) = input {
             // It must stay what it is.
             let input = self.with_cast(input, place, kind)?;

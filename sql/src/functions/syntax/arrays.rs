@@ -1,12 +1,14 @@
 //! `ARRAY[...]`, slices, and `ANY` and `ALL` of an array as calls.
 
+use std::ops::ControlFlow;
+
 use datafusion::sql::sqlparser::ast::{
     self, AccessExpr, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    Query, SetExpr, Subscript, Value, ValueWithSpan,
+    Query, Select, SetExpr, Subscript, Value, ValueWithSpan,
 };
 
 use super::operators::operator;
-use super::{call, function};
+use super::{call, function, rows};
 use crate::{Error, SqlState, names};
 
 /// The function that makes an array of its arguments.
@@ -106,43 +108,108 @@ fn qualified(root: &Expr, names: &[AccessExpr]) -> Option<Expr> {
     Some(Expr::CompoundIdentifier(parts))
 }
 
-/// `ARRAY(SELECT x ...)` as `array_or_empty((SELECT array_agg(x) ...))`.
-pub(super) fn array_of(mut query: Query) -> Result<Expr, Error> {
-    let unsupported = || Error::unsupported("an ARRAY of such a subquery");
-    let order = query.order_by.take();
-    if query.limit_clause.is_some() || query.fetch.is_some() {
-        return Err(unsupported());
-    }
-    let SetExpr::Select(select) = query.body.as_mut() else { return Err(unsupported()) };
+/// `ARRAY(SELECT x ...)` as `array_or_empty((SELECT array_agg(x) ...))`, of the query's own rows where
+/// it is simple, and of a relation's otherwise.
+pub(super) fn array_of(query: Query) -> Result<Expr, Error> {
+    let is_simple = query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && matches!(query.body.as_ref(), SetExpr::Select(select) if is_plain(select));
+    let collected = if is_simple { simple(query)? } else { of_relation(query)? };
+    Ok(call("array_or_empty", vec![Expr::Subquery(Box::new(collected))]))
+}
+
+/// Whether each row that WHERE leaves is a row of the result.
+fn is_plain(select: &Select) -> bool {
     let is_grouped =
         !matches!(&select.group_by, ast::GroupByExpr::Expressions(keys, _) if keys.is_empty());
-    if is_grouped || select.having.is_some() || select.distinct.is_some() {
-        return Err(unsupported());
-    }
-    let element = match select.projection.as_slice() {
-        [ast::SelectItem::UnnamedExpr(element)] => element.clone(),
-        [ast::SelectItem::ExprWithAlias { expr, .. }] => expr.clone(),
+    let returns_rows = select.projection.iter().any(|item| {
+        let found = ast::visit_expressions(item, |expr| match expr {
+            Expr::Function(function) if is_series(&names::function(&function.name)) => {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        });
+        found.is_break()
+    });
+    !is_grouped && select.having.is_none() && select.distinct.is_none() && !returns_rows
+}
+
+/// Whether a function returns several rows.
+fn is_series(name: &str) -> bool {
+    matches!(name, "unnest" | "generate_series" | "generate_subscripts")
+        || name.starts_with("json")
+        || name.starts_with("regexp_")
+        || name == "string_to_table"
+}
+
+fn element(select: &Select) -> Result<Expr, Error> {
+    match select.projection.as_slice() {
+        [ast::SelectItem::UnnamedExpr(element)] => Ok(element.clone()),
+        [ast::SelectItem::ExprWithAlias { expr, .. }] => Ok(expr.clone()),
         _ => {
             let message = "subquery must return only one column";
-            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+            Err(Error::new(SqlState::SYNTAX_ERROR, message))
         }
-    };
-    let clauses = match order {
-        None => vec![],
-        Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(mut keys), .. }) => {
-            for key in &mut keys {
-                // The only column, by its place.
-                if matches!(&key.expr, Expr::Value(ValueWithSpan { value: Value::Number(..), .. }))
-                {
-                    key.expr = element.clone();
-                }
-            }
-            vec![FunctionArgumentClause::OrderBy(keys)]
-        }
-        Some(_) => return Err(unsupported()),
-    };
+    }
+}
+
+fn keys(order: Option<ast::OrderBy>) -> Result<Vec<ast::OrderByExpr>, Error> {
+    match order {
+        None => Ok(vec![]),
+        Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(keys), .. }) => Ok(keys),
+        Some(_) => Err(Error::unsupported("an ARRAY of such a subquery")),
+    }
+}
+
+/// Whether a key of ORDER BY is the only column, by its place.
+fn is_place(key: &Expr) -> bool {
+    matches!(key, Expr::Value(ValueWithSpan { value: Value::Number(..), .. }))
+}
+
+fn array_agg(element: Expr, keys: Vec<ast::OrderByExpr>) -> Expr {
     let argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(element));
-    let elements = function("array_agg", vec![argument], clauses);
-    select.projection = vec![ast::SelectItem::UnnamedExpr(elements)];
-    Ok(call("array_or_empty", vec![Expr::Subquery(Box::new(query))]))
+    let clauses = match keys.is_empty() {
+        true => vec![],
+        false => vec![FunctionArgumentClause::OrderBy(keys)],
+    };
+    function("array_agg", vec![argument], clauses)
+}
+
+fn simple(mut query: Query) -> Result<Query, Error> {
+    let mut keys = keys(query.order_by.take())?;
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return Err(Error::internal("an ARRAY of what is no SELECT"));
+    };
+    let element = element(select)?;
+    for key in keys.iter_mut().filter(|key| is_place(&key.expr)) {
+        key.expr = element.clone();
+    }
+    select.projection = vec![ast::SelectItem::UnnamedExpr(array_agg(element, keys))];
+    Ok(query)
+}
+
+/// The rows of a query as a relation, with what orders them in columns of their own.
+fn of_relation(mut query: Query) -> Result<Query, Error> {
+    let mut keys = keys(query.order_by.clone())?;
+    let mut places = vec![0; keys.len()];
+    let mut width = 1;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        let element = element(select)?;
+        for (key, place) in keys.iter().zip(&mut places) {
+            // What DISTINCT is ordered by is the only column.
+            if !is_place(&key.expr) && key.expr != element && select.distinct.is_none() {
+                *place = width;
+                width += 1;
+                select.projection.push(ast::SelectItem::ExprWithAlias {
+                    expr: key.expr.clone(),
+                    alias: names::exact(&format!("key {width}")),
+                });
+            }
+        }
+    }
+    let (relation, columns) = rows::side(&query, width)?;
+    for (key, place) in keys.iter_mut().zip(places) {
+        key.expr = columns[place].clone();
+    }
+    Ok(rows::select(array_agg(columns[0].clone(), keys), relation, None))
 }

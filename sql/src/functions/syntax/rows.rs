@@ -28,8 +28,26 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<(), Error> {
         }
         Expr::BinaryOp { left, op, right } => match (fields(left), fields(right)) {
             (Some(left), Some(right)) => Some(compare(op, &left, &right)?),
+            (Some(row), None) => match right.as_ref() {
+                Expr::Subquery(subquery) => Some(beside(op, &row, subquery)?),
+                _ => None,
+            },
             _ => None,
         },
+        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
+            match (fields(left), right.as_ref()) {
+                (Some(row), Expr::Subquery(subquery)) => Some(in_subquery(&row, subquery)?),
+                _ => None,
+            }
+        }
+        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
+            match (fields(left), right.as_ref()) {
+                (Some(row), Expr::Subquery(subquery)) => {
+                    Some(negated_if(true, in_subquery(&row, subquery)?))
+                }
+                _ => None,
+            }
+        }
         Expr::IsDistinctFrom(left, right) => match (fields(left), fields(right)) {
             (Some(left), Some(right)) => Some(distinct(&left, &right, true)?),
             _ => None,
@@ -197,8 +215,15 @@ fn in_subquery(row: &[Expr], subquery: &Query) -> Result<Expr, Error> {
     })
 }
 
+/// A row beside the only row of a subquery.
+fn beside(op: &BinaryOperator, row: &[Expr], subquery: &Query) -> Result<Expr, Error> {
+    let (relation, columns) = side(subquery, row.len())?;
+    let compared = compare(op, row, &columns)?;
+    Ok(Expr::Subquery(Box::new(select(compared, relation, None))))
+}
+
 /// A subquery as a relation, and its columns.
-fn side(subquery: &Query, width: usize) -> Result<(TableFactor, Vec<Expr>), Error> {
+pub(super) fn side(subquery: &Query, width: usize) -> Result<(TableFactor, Vec<Expr>), Error> {
     let names: Vec<_> = (1..=width).map(|place| names::exact(&format!("c{place}"))).collect();
     let name = names::exact(SIDE);
     let columns =
@@ -221,11 +246,16 @@ fn side(subquery: &Query, width: usize) -> Result<(TableFactor, Vec<Expr>), Erro
 }
 
 fn exists(relation: TableFactor, condition: Expr, negated: bool) -> Expr {
+    let query = select(Expr::value(Value::Boolean(true)), relation, Some(condition));
+    Expr::Exists { subquery: Box::new(query), negated }
+}
+
+pub(super) fn select(output: Expr, relation: TableFactor, selection: Option<Expr>) -> ast::Query {
     let mut select = bare_select();
-    select.projection = vec![SelectItem::UnnamedExpr(Expr::value(Value::Boolean(true)))];
+    select.projection = vec![SelectItem::UnnamedExpr(output)];
     select.from = vec![TableWithJoins { relation, joins: vec![] }];
-    select.selection = Some(condition);
-    let query = ast::Query {
+    select.selection = selection;
+    ast::Query {
         with: None,
         body: Box::new(SetExpr::Select(Box::new(select))),
         order_by: None,
@@ -236,8 +266,7 @@ fn exists(relation: TableFactor, condition: Expr, negated: bool) -> Expr {
         settings: None,
         format_clause: None,
         pipe_operators: vec![],
-    };
-    Expr::Exists { subquery: Box::new(query), negated }
+    }
 }
 
 fn all(conditions: impl IntoIterator<Item = Expr>) -> Expr {

@@ -80,7 +80,11 @@ impl Rewriter {
             LogicalPlan::Join(join) if self.reach != Reach::Values && is_lateral(&join.right) => {
                 Ok(Transformed::yes(lateral(join)?))
             }
-            LogicalPlan::Join(join) if self.reach == Reach::Everything => self.join(join),
+            LogicalPlan::Join(join)
+                if self.reach == Reach::Everything || !join.filter.iter().all(may_be_marked) =>
+            {
+                self.join(join)
+            }
             LogicalPlan::Filter(filter) => self.filter(filter),
             LogicalPlan::Sort(sort) => self.sort(sort),
             plan @ (LogicalPlan::Projection(_)

@@ -150,11 +150,14 @@ fn objects() -> Vec<Definition> {
             let modifier = a.get(1).and_then(integer).unwrap_or(-1);
             texted(format_type(integer(a.first()?)?, modifier))
         }),
-        of("pg_get_viewdef", Type::Text, |scope, a| match &scope.relation(a)?.kind {
-            RelationKind::View { query, .. } | RelationKind::MaterializedView { query, .. } => {
-                texted(viewdef::definition(query))
+        of("pg_get_viewdef", Type::Text, |scope, a| {
+            let relation = scope.relation(a)?;
+            match &relation.kind {
+                RelationKind::View { query, .. } | RelationKind::MaterializedView { query, .. } => {
+                    texted(viewdef::definition(query, &relation.columns))
+                }
+                RelationKind::Table { .. } => None,
             }
-            RelationKind::Table { .. } => None,
         }),
         of("pg_get_indexdef", Type::Text, |scope, a| {
             let index = pg_catalog::index_of(&scope.catalog, oid(a.first()?)?)?;

@@ -3,21 +3,40 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, TableAlias, TableFactor,
-    VisitMut, VisitorMut,
+    self, Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias,
+    TableFactor, VisitMut, VisitorMut,
 };
 
-use crate::names;
 use crate::parser::{self, Statement, Tree};
+use crate::{Column, names};
 
-/// The text of a view's query.
-pub(in crate::system) fn definition(query: &str) -> String {
+/// The text of a view's query, whose results have the names of the view's columns.
+pub(in crate::system) fn definition(query: &str, columns: &[Column]) -> String {
     let Ok(mut statements) = parser::parse(query) else { return format!(" {query};") };
     let Some(Statement { tree: Tree::Sql(tree), .. }) = statements.first_mut() else {
         return format!(" {query};");
     };
+    if let ast::Statement::Query(query) = tree.as_mut() {
+        name_results(&mut query.body, columns);
+    }
     let _ = tree.visit(&mut Plain);
     format!(" {tree};")
+}
+
+/// The first SELECT of a set operation has the names of all.
+fn name_results(body: &mut SetExpr, columns: &[Column]) {
+    match body {
+        SetExpr::SetOperation { left, .. } => name_results(left, columns),
+        SetExpr::Query(query) => name_results(&mut query.body, columns),
+        SetExpr::Select(select) => {
+            for (item, column) in select.projection.iter_mut().zip(columns) {
+                if let SelectItem::ExprWithAlias { alias, .. } = item {
+                    alias.value.clone_from(&column.name);
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 struct Plain;
@@ -105,7 +124,7 @@ mod tests {
         let query = "SELECT \"t\".\"id\" AS \"id\", \"count\"(*) AS \"n\", \"t\".\"Odd\" AS \"Odd\" \
                      FROM \"public\".\"t\" AS \"t\" GROUP BY \"t\".\"id\"";
         assert_eq!(
-            definition(query),
+            definition(query, &[]),
             " SELECT t.id, count(*) AS n, t.\"Odd\" FROM public.t GROUP BY t.id;"
         );
     }

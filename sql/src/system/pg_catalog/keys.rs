@@ -4,7 +4,7 @@ use super::super::functions::expression;
 use super::super::table::Cell;
 use super::schema_oid;
 use super::types::collation;
-use crate::{Action, Catalog, Constraint, ConstraintKind, Relation, names};
+use crate::{Action, Catalog, Constraint, ConstraintKind, Deferral, Relation, names};
 
 /// The OIDs of indexes are made from those of their constraints, in a range of their own.
 const INDEX_OIDS: u32 = 1 << 30;
@@ -155,9 +155,9 @@ fn row(catalog: &Catalog, relation: &Relation, constraint: &Constraint) -> Vec<C
         constraint.name.as_str().into(),
         schema_oid(catalog, &relation.schema).unwrap_or(0).into(),
         letter(&constraint.kind).into(),
-        false.into(), // condeferrable
-        false.into(), // condeferred
-        true.into(),  // convalidated
+        (constraint.deferral != Deferral::Never).into(), // condeferrable
+        (constraint.deferral == Deferral::Initially).into(), // condeferred
+        (!constraint.is_not_valid).into(),               // convalidated
         relation.id.0.into(),
         0.into(), // contypid
     ];
@@ -237,7 +237,7 @@ pub(in crate::system) fn constraint_definition(
     constraint: &Constraint,
     is_pretty: bool,
 ) -> Option<String> {
-    Some(match &constraint.kind {
+    let definition = match &constraint.kind {
         ConstraintKind::PrimaryKey => format!("PRIMARY KEY ({})", listed(relation, relation.key())),
         ConstraintKind::Unique { columns, .. } => format!("UNIQUE ({})", listed(relation, columns)),
         ConstraintKind::Index { .. } => return None,
@@ -259,7 +259,14 @@ pub(in crate::system) fn constraint_definition(
                 action_text("DELETE", *on_delete)
             )
         }
-    })
+    };
+    let deferral = match constraint.deferral {
+        Deferral::Never => "",
+        Deferral::OnDemand => " DEFERRABLE",
+        Deferral::Initially => " DEFERRABLE INITIALLY DEFERRED",
+    };
+    let validity = if constraint.is_not_valid { " NOT VALID" } else { "" };
+    Some(format!("{definition}{deferral}{validity}"))
 }
 
 fn action_text(event: &str, action: Action) -> String {
