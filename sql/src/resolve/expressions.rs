@@ -225,14 +225,12 @@ impl Walk<'_, '_, '_> {
                     self.of_width(query, width(left))?;
                 }
             }
-            Expr::Subquery(query) => {
-                // Beside a row it has been resolved.
-                if !is_resolved(query) {
-                    let columns = self.resolver.query(query, Some(self.scope))?;
-                    if columns.len() != 1 {
-                        let message = "subquery must return only one column";
-                        return Err(Error::new(SqlState::SYNTAX_ERROR, message));
-                    }
+            // Beside a row it has been resolved.
+            Expr::Subquery(query) if !is_resolved(query) => {
+                let columns = self.resolver.query(query, Some(self.scope))?;
+                if columns.len() != 1 {
+                    let message = "subquery must return only one column";
+                    return Err(Error::new(SqlState::SYNTAX_ERROR, message));
                 }
             }
             Expr::Exists { subquery, .. } => {
