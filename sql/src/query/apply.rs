@@ -5,6 +5,7 @@
 //! computes it once for each distinct value of the columns it takes from outside. That is slower
 //! than a join, and right for whatever the subquery is.
 
+mod early;
 mod operator;
 mod outer;
 mod rewrite;
@@ -78,7 +79,7 @@ pub(super) fn optimize(state: &SessionState, plan: &LogicalPlan) -> Result<Logic
 /// those: they may have some in turn.
 pub(crate) fn with_applies(plan: &LogicalPlan) -> Result<LogicalPlan> {
     match rewrite::has_subqueries(plan)? {
-        true => rewrite::rewrite(plan, Reach::Everything),
+        true => rewrite::rewrite(&early::early(plan)?, Reach::Everything),
         false => Ok(plan.clone()),
     }
 }

@@ -110,3 +110,52 @@ async fn numbered_rows_are_cut_to_the_first() {
         from t) as s where n <= 3";
     assert!(!plan(beside).await.contains("Limit by"), "another window looks at all rows");
 }
+
+/// What stands in WHERE keeps the rows it wants, and only them: neither the others with what is false of
+/// them, nor columns that nobody reads.
+#[tokio::test]
+async fn conditions_on_subqueries_keep_only_what_they_want() {
+    for (query, operator, others) in [
+        (
+            "select t.b from t, u where a = x and exists (select 1 from u v where v.y = t.b and v.x > u.x)",
+            "Semijoin",
+            "Antijoin",
+        ),
+        (
+            "select t.b from t, u where a = x and not exists (select 1 from u v where v.x > u.x and v.y = t.b)",
+            "Antijoin",
+            "Semijoin",
+        ),
+        (
+            "select count(*) from t, u where a = x and t.b in (select y from u)",
+            "Semijoin",
+            "Antijoin",
+        ),
+    ] {
+        let plan = plan(query).await;
+        assert!(plan.contains(operator) && !plan.contains(others), "{query}\n{plan}");
+    }
+}
+
+/// A search is asked of the table that has the column, below the join.
+#[tokio::test]
+async fn searches_stand_below_joins() {
+    for query in [
+        "select t.c, y from t, u where a = x and t.b in (select y from u where x > 3)",
+        "select t.c, y from u, t where t.b in (select y from u where x > 3) and a = x",
+    ] {
+        let plan = plan(query).await;
+        let (join, search) = (plan.find("Join"), plan.find("Semijoin"));
+        assert!(join.is_some() && join < search, "{query}\n{plan}");
+    }
+}
+
+/// A column's values are looked for once, whatever conditions are asked of them.
+#[tokio::test]
+async fn distinct_values_under_conditions_are_looked_for_once() {
+    let query = "select b, count(distinct a), count(distinct a) filter (where k > 1),
+        count(distinct a) filter (where k > 2), count(*) from t group by b";
+    let plan = plan(query).await;
+    assert_eq!(plan.matches("Aggregate").count(), 2, "{plan}");
+    assert!(!plan.contains("Distinct"), "{plan}");
+}
