@@ -22,13 +22,19 @@ use crate::table::Table;
 const REFRESH_SECONDS: u32 = 2;
 
 /// What is shown, each under its name.
-const SECTIONS: [(&str, &str); 6] = [
+const SECTIONS: [(&str, &str); 7] = [
     ("Hosts", "SELECT * FROM stillframe.hosts ORDER BY host"),
     ("Workers", "SELECT * FROM stillframe.workers ORDER BY host, worker"),
     (
         "Views and tables",
         "SELECT schema, name, step, lag_steps, entries, sqlstate, error \
          FROM stillframe.views ORDER BY schema, name",
+    ),
+    (
+        "Running queries",
+        "SELECT pid, usename AS \"user\", application_name AS application, client_addr AS client, \
+         state, now() - query_start AS since, query FROM pg_stat_activity \
+         WHERE state <> 'idle' ORDER BY query_start",
     ),
     ("Jobs", "SELECT * FROM stillframe.jobs ORDER BY job"),
     ("Leases", "SELECT * FROM stillframe.leases ORDER BY step, lease"),

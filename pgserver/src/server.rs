@@ -110,6 +110,7 @@ impl Server {
         stranger: OwnedSemaphorePermit,
     ) -> impl Future<Output = ()> + use<> {
         let (keys, stopping) = (self.keys.clone(), self.stopping.clone());
+        let peer = stream.peer_addr().ok();
         let (database, access) = (Arc::clone(&self.database), Arc::clone(&self.access));
         async move {
             let entrance = Entrance { keys: &keys, access: &access, stopping };
@@ -117,7 +118,10 @@ impl Server {
             let role = async move |user: String| roles.role(&user).await;
             let session = move |admitted: Admitted| {
                 let Admitted { user, process, is_superuser } = admitted;
-                let session = Session::new(database, &user).of_process(process);
+                let mut session = Session::new(database, &user).of_process(process);
+                if let Some(peer) = peer {
+                    session = session.of_client(peer);
+                }
                 if is_superuser { session } else { session.restricted() }
             };
             wire::serve(stream, entrance, role, session, stranger).await;

@@ -9,6 +9,7 @@ use stillframe_protocol::{
     CatalogSnapshot, CatalogVersion, Coordinator, Host, HostError, HostId, Plan, Program, Shard,
 };
 
+use crate::activity::Activities;
 use crate::advisory::Locks;
 use crate::frame::LeaseKeeper;
 use crate::sequences::Sequences;
@@ -42,6 +43,7 @@ pub struct Database {
     pub(crate) sequences: Sequences,
     pub(crate) channels: Channels,
     pub(crate) advisory: Locks,
+    pub(crate) activities: Activities,
     pub(crate) oids: Oids,
     catalogs: Mutex<BTreeMap<CatalogVersion, Arc<Catalog>>>,
     explainer: OnceLock<Explainer>,
@@ -93,6 +95,7 @@ impl Database {
             sequences: Sequences::default(),
             channels: Channels::default(),
             advisory: Locks::default(),
+            activities: Activities::default(),
             oids: Oids::default(),
             catalogs: Mutex::default(),
             explainer: OnceLock::new(),

@@ -8,6 +8,7 @@
 //! step; `query` plans and runs what reads, through `scan`; `view` compiles a query into a
 //! maintained plan; `ddl`, `dml` and `copy` write.
 
+mod activity;
 mod advisory;
 pub mod binary;
 mod carrier;

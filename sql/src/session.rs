@@ -16,6 +16,7 @@ mod tests;
 mod transaction;
 mod writing;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ use cursor::Cursors;
 use prepared::Kept;
 use transaction::Transaction;
 
+use crate::activity::Shown;
 use crate::copy::{CopyOut, Direction};
 use crate::ddl::Definition;
 use crate::dml::{Arguments, without_locks};
@@ -51,6 +53,8 @@ pub struct Session {
     cursors: Cursors,
     notices: Vec<Notice>,
     progress: Progress,
+    /// None for a session that no client has.
+    shown: Option<Shown>,
 }
 
 impl Session {
@@ -66,6 +70,7 @@ impl Session {
             cursors: Cursors::default(),
             notices: vec![],
             progress: Progress::default(),
+            shown: None,
         }
     }
 
@@ -78,8 +83,18 @@ impl Session {
 
     /// The same for the client whose process has this number.
     #[must_use]
-    pub fn of_process(self, process: i32) -> Self {
+    pub fn of_process(mut self, process: i32) -> Self {
         self.settings.facts().set_process(process);
+        self.shown = Some(Shown::new(&self.database, process, self.settings.user()));
+        self
+    }
+
+    /// The same for a client at this address, once its process has a number.
+    #[must_use]
+    pub fn of_client(self, address: SocketAddr) -> Self {
+        if let Some(shown) = &self.shown {
+            shown.client(address);
+        }
         self
     }
 
@@ -173,6 +188,9 @@ impl Session {
         parameters: Vec<Parameter>,
     ) -> Result<Response, Error> {
         self.take_assignments();
+        if let Some(shown) = &self.shown {
+            shown.begin(prepared.statement.source.text(), self.settings.application_name());
+        }
         let response = stack::deep_future(self.dispatch(prepared, &parameters)).await;
         let response = self.note(response)?;
         if self.transaction.is_idle() && !matches!(response, Response::Rows(_)) {
@@ -181,9 +199,13 @@ impl Session {
         Ok(response)
     }
 
-    /// Where the session stands.
+    /// Where the session stands, when it waits for its client.
     pub fn transaction_status(&self) -> TransactionStatus {
-        self.transaction.status()
+        let status = self.transaction.status();
+        if let Some(shown) = &self.shown {
+            shown.wait(status);
+        }
+        status
     }
 
     /// Takes what is to be told to the client.

@@ -357,6 +357,11 @@ impl Settings {
         self.declared("session_authorization")
     }
 
+    /// What the client calls itself.
+    pub(crate) fn application_name(&self) -> &str {
+        self.declared("application_name")
+    }
+
     /// The schemas where names without one are looked for, in this order; not all need exist.
     pub(crate) fn search_path(&self) -> Vec<String> {
         let path = names::list(self.declared("search_path")).unwrap_or_default();

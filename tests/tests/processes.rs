@@ -340,7 +340,9 @@ async fn the_demo_shows_what_happens() {
         assert_eq!(client.rows(sql).await, ["t"]);
     }
     let page = get(address("http"), "/");
-    for part in ["200 OK", "Views and tables", "<td>categories</td>", "Newest steps"] {
+    for part in
+        ["200 OK", "Views and tables", "<td>categories</td>", "Running queries", "Newest steps"]
+    {
         assert!(page.contains(part), "{part}\n{page}");
     }
     let metrics = get(address("http"), "/metrics");

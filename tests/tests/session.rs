@@ -18,6 +18,7 @@ fn main() -> ExitCode {
             ("a_write_is_seen_at_once_by_all", a_write_is_seen_at_once_by_all),
             ("system_tables", system_tables),
             ("leases_are_shown_while_they_are_held", leases_are_shown_while_they_are_held),
+            ("clients_are_shown_with_what_they_do", clients_are_shown_with_what_they_do),
             ("extended_protocol", extended_protocol),
             ("a_parameter_is_read_when_it_is_bound", a_parameter_is_read_when_it_is_bound),
             ("a_portal_keeps_its_frame", a_portal_keeps_its_frame),
@@ -159,6 +160,29 @@ fn leases_are_shown_while_they_are_held(server: &Server) {
     answer(&mut other, "drop table lh_t");
     holder.close();
     other.close();
+}
+
+fn clients_are_shown_with_what_they_do(server: &Server) {
+    let mut other = server.wire();
+    answer(&mut other, "set application_name = 'shown'");
+    let mut wire = server.wire();
+    let asked = "select state, query, usename, xact_start is null from pg_stat_activity \
+        where application_name = 'shown'";
+    let shown = |wire: &mut Wire| answer(wire, asked);
+    // The text alone doesn't tell a client's name: its next statement does.
+    answer(&mut other, "select 1");
+    assert_eq!(shown(&mut wire), [["idle", "select 1", "stillframe", "t"]]);
+    answer(&mut other, "begin");
+    assert_eq!(shown(&mut wire), [["idle in transaction", "begin", "stillframe", "f"]]);
+    assert_eq!(sqlstate(&other.query("select 1 / 0")).as_deref(), Some("22012"));
+    let failed = ["idle in transaction (aborted)", "select 1 / 0", "stillframe", "f"];
+    assert_eq!(shown(&mut wire), [failed]);
+    other.close();
+    poll(PATIENCE, || shown(&mut wire).is_empty().then_some(())).expect("the client has gone");
+    let own = "select count(*) from pg_stat_activity \
+        where pid = pg_backend_pid() and state = 'active' and query like 'select count%'";
+    assert_eq!(answer(&mut wire, own), [["1"]]);
+    wire.close();
 }
 
 fn extended_protocol(server: &Server) {

@@ -72,6 +72,7 @@ pub(super) fn table(context: &QueryContext, name: &str) -> Option<SystemTable> {
         "pg_collation" => collations(),
         "pg_prepared_statements" => sessions::prepared_statements(context),
         "pg_cursors" => sessions::cursors(context),
+        "pg_stat_activity" => sessions::activities(context),
         "pg_tables" => tables(catalog),
         "pg_views" | "pg_matviews" => views(catalog, name == "pg_matviews"),
         "pg_indexes" => relations::index_definitions(catalog),

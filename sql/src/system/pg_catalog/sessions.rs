@@ -1,5 +1,7 @@
-//! `pg_prepared_statements` and `pg_cursors`: what the session that asks has.
+//! `pg_prepared_statements` and `pg_cursors`: what the session that asks has; and what all clients'
+//! sessions do.
 
+use crate::activity::Activity;
 use crate::query::QueryContext;
 use crate::system::table::Cell;
 
@@ -18,6 +20,39 @@ pub(super) fn prepared_statements(context: &QueryContext) -> Vec<Vec<Cell>> {
         ]
     };
     context.settings.facts().statements(row)
+}
+
+/// `pg_stat_activity`: a row for each client.
+pub(super) fn activities(context: &QueryContext) -> Vec<Vec<Cell>> {
+    let time = |moment: Option<i64>| moment.map_or(Cell::Null, Cell::Time);
+    let row = |(process, activity): (i32, Activity)| {
+        let client = activity.client;
+        vec![
+            super::DATABASE_OID.into(),
+            crate::DATABASE_NAME.into(),
+            i64::from(process).into(),
+            Cell::Null, // leader_pid
+            super::role_oid(&context.catalog, &activity.user).map_or(Cell::Null, Cell::from),
+            activity.user.as_str().into(),
+            activity.application.as_str().into(),
+            client.map_or(Cell::Null, |client| client.ip().to_string().into()),
+            Cell::Null, // client_hostname
+            client.map_or(Cell::Null, |client| i64::from(client.port()).into()),
+            Cell::Time(activity.since_us),
+            time(activity.transaction_since_us),
+            time(activity.statement_since_us),
+            Cell::Time(activity.state_since_us),
+            Cell::Null, // wait_event_type
+            Cell::Null, // wait_event
+            activity.state.name().into(),
+            Cell::Null, // backend_xid
+            Cell::Null, // backend_xmin
+            Cell::Null, // query_id
+            activity.text.as_str().into(),
+            "client backend".into(),
+        ]
+    };
+    context.frame.database().activities.all().into_iter().map(row).collect()
 }
 
 /// The cursors that are open.
