@@ -8,6 +8,9 @@ use chrono::Utc;
 
 use crate::{Database, TransactionStatus};
 
+/// How much of a statement's text is shown, as PostgreSQL's `track_activity_query_size` has it.
+const TEXT_BYTES_MAX: usize = 1023;
+
 /// The clients' sessions, by the number of what stands for their process.
 #[derive(Debug, Default)]
 pub(crate) struct Activities(Mutex<BTreeMap<i32, Activity>>);
@@ -24,7 +27,7 @@ pub(crate) struct Activity {
     pub(crate) statement_since_us: Option<i64>,
     pub(crate) state_since_us: i64,
     pub(crate) state: State,
-    /// The text that the client has sent last.
+    /// The text that the client has sent last, unless there may be a password in it.
     pub(crate) text: String,
 }
 
@@ -107,6 +110,8 @@ impl Shown {
             }
             activity.transaction_since_us.get_or_insert(now);
             activity.statement_since_us = Some(now);
+            let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
+            let text = if has_password(text) { "<hidden: it has a password>" } else { text };
             if activity.text != text {
                 text.clone_into(&mut activity.text);
             }
@@ -129,6 +134,12 @@ impl Shown {
             }
         });
     }
+}
+
+/// Whether a text may have a password in it.
+fn has_password(text: &str) -> bool {
+    let word = b"password";
+    text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }
 
 impl Drop for Shown {

@@ -177,6 +177,10 @@ fn clients_are_shown_with_what_they_do(server: &Server) {
     assert_eq!(sqlstate(&other.query("select 1 / 0")).as_deref(), Some("22012"));
     let failed = ["idle in transaction (aborted)", "select 1 / 0", "stillframe", "f"];
     assert_eq!(shown(&mut wire), [failed]);
+    answer(&mut other, "rollback");
+    answer(&mut other, "select 'password'");
+    let hidden = ["idle", "<hidden: it has a password>", "stillframe", "t"];
+    assert_eq!(shown(&mut wire), [hidden]);
     other.close();
     poll(PATIENCE, || shown(&mut wire).is_empty().then_some(())).expect("the client has gone");
     let own = "select count(*) from pg_stat_activity \

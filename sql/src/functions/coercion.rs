@@ -9,6 +9,7 @@
 mod alike;
 mod arguments;
 mod casts;
+mod columns;
 mod keys;
 mod numbers;
 mod operands;

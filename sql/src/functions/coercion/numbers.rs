@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::{InSubquery, WindowFunction};
 use datafusion::logical_expr::{
     BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
-    Subquery, Values,
+    Subquery,
 };
 use stillframe_protocol::numeric::Numeric;
 
@@ -167,31 +167,6 @@ impl Operands<'_> {
         let projection = Projection::try_new(vec![key], Arc::clone(&inner))?;
         subquery.subquery = Arc::new(LogicalPlan::Projection(projection));
         Ok((expr, subquery))
-    }
-
-    /// VALUES whose columns get the types that all their rows have in common.
-    pub(super) fn values(&self, mut values: Values) -> Result<Values> {
-        let mut fields = vec![];
-        for (place, (relation, field)) in values.schema.iter().enumerate() {
-            let column = values.values.iter_mut().map(|row| std::mem::take(&mut row[place]));
-            let column = self.unify(column.collect(), &Mix::Column("VALUES"))?;
-            let kind = self.kind_of_all(&column)?;
-            let field = match &kind {
-                Some(kind) => Arc::new(kind.field(field.name(), true)),
-                None => Arc::clone(field),
-            };
-            for (row, value) in values.values.iter_mut().zip(column) {
-                let is_null = value.get_type(self.schema)?.is_null();
-                row[place] = match &kind {
-                    Some(kind) if is_null => self.casts().to(value, kind)?,
-                    _ => value,
-                };
-            }
-            fields.push((relation.cloned(), field));
-        }
-        let metadata = values.schema.metadata().clone();
-        values.schema = Arc::new(DFSchema::new_with_metadata(fields, metadata)?);
-        Ok(values)
     }
 
     /// The arguments of `round` and `trunc`: only a constant number of digits that a decimal has

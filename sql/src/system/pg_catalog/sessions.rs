@@ -2,6 +2,7 @@
 //! sessions do.
 
 use crate::activity::Activity;
+use crate::ddl::is_superuser;
 use crate::query::QueryContext;
 use crate::system::table::Cell;
 
@@ -22,10 +23,19 @@ pub(super) fn prepared_statements(context: &QueryContext) -> Vec<Vec<Cell>> {
     context.settings.facts().statements(row)
 }
 
-/// `pg_stat_activity`: a row for each client.
+/// `pg_stat_activity`: a row for each client. As in PostgreSQL, what others do is for superusers.
 pub(super) fn activities(context: &QueryContext) -> Vec<Vec<Cell>> {
     let time = |moment: Option<i64>| moment.map_or(Cell::Null, Cell::Time);
-    let row = |(process, activity): (i32, Activity)| {
+    let sees_all = is_superuser(context);
+    let row = |(process, mut activity): (i32, Activity)| {
+        let is_seen = sees_all || activity.user == context.settings.user();
+        if !is_seen {
+            activity.text = "<insufficient privilege>".to_owned();
+            activity.client = None;
+            activity.transaction_since_us = None;
+            activity.statement_since_us = None;
+        }
+        let state = if is_seen { activity.state.name().into() } else { Cell::Null };
         let client = activity.client;
         vec![
             super::DATABASE_OID.into(),
@@ -44,7 +54,7 @@ pub(super) fn activities(context: &QueryContext) -> Vec<Vec<Cell>> {
             Cell::Time(activity.state_since_us),
             Cell::Null, // wait_event_type
             Cell::Null, // wait_event
-            activity.state.name().into(),
+            state,
             Cell::Null, // backend_xid
             Cell::Null, // backend_xmin
             Cell::Null, // query_id
