@@ -171,15 +171,15 @@ fn clients_are_shown_with_what_they_do(server: &Server) {
     let shown = |wire: &mut Wire| answer(wire, asked);
     // The text alone doesn't tell a client's name: its next statement does.
     answer(&mut other, "select 1");
-    assert_eq!(shown(&mut wire), [["idle", "select 1", "stillframe", "t"]]);
+    assert_eq!(shown(&mut wire), [["idle", "select 1", "tester", "t"]]);
     answer(&mut other, "begin");
-    assert_eq!(shown(&mut wire), [["idle in transaction", "begin", "stillframe", "f"]]);
+    assert_eq!(shown(&mut wire), [["idle in transaction", "begin", "tester", "f"]]);
     assert_eq!(sqlstate(&other.query("select 1 / 0")).as_deref(), Some("22012"));
-    let failed = ["idle in transaction (aborted)", "select 1 / 0", "stillframe", "f"];
+    let failed = ["idle in transaction (aborted)", "select 1 / 0", "tester", "f"];
     assert_eq!(shown(&mut wire), [failed]);
     answer(&mut other, "rollback");
     answer(&mut other, "select 'password'");
-    let hidden = ["idle", "<hidden: it has a password>", "stillframe", "t"];
+    let hidden = ["idle", "<hidden: it has a password>", "tester", "t"];
     assert_eq!(shown(&mut wire), [hidden]);
     other.close();
     poll(PATIENCE, || shown(&mut wire).is_empty().then_some(())).expect("the client has gone");

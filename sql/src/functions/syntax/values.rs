@@ -10,10 +10,13 @@ pub(super) fn separate_values(body: &mut SetExpr) {
     let SetExpr::Values(values) = body else { return };
     let columns = values.rows.first().map_or(0, |row| row.content.len());
     let is_mixed = (0..columns).any(|place| {
-        let column = values.rows.iter().filter_map(|row| row.content.get(place));
-        let mut looks = column.map(Look::of).filter(|look| *look != Look::Null);
+        let column = || values.rows.iter().filter_map(|row| row.content.get(place)).map(Look::of);
+        let has_null = column().any(|look| look == Look::Null);
+        let mut looks = column().filter(|look| *look != Look::Null);
         let first = looks.next();
-        looks.any(|look| look == Look::Other || Some(look) != first)
+        // NULL tells no type, and so another one than a cast that says more than its carrier.
+        has_null && matches!(first, Some(Look::Cast(_) | Look::Other))
+            || looks.any(|look| look == Look::Other || Some(look) != first)
     });
     // Rows of unequal length are an error that VALUES tells best.
     if is_mixed && values.rows.iter().all(|row| row.content.len() == columns) {
