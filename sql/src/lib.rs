@@ -61,5 +61,5 @@ pub use session::{
 };
 pub use settings::SERVER_VERSION;
 pub use signal::Notification;
-pub use text::{DateOrder, Excess, TextColumn, TextDecoder, TextFormat, TimeZone};
+pub use text::{Excess, TextColumn, TextDecoder, TextFormat, TimeZone};
 pub use types::Type;

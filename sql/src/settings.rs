@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 
 use crate::facts::Facts;
 use crate::sequences::Given;
-use crate::{DateOrder, Error, SqlState, TextFormat, TimeZone, names};
+use crate::{Error, SqlState, TextFormat, TimeZone, names};
 use value::Kind;
 
 /// A setting.
@@ -386,7 +386,6 @@ impl Settings {
         // What SET has taken can be read.
         TextFormat {
             time_zone: TimeZone::parse(self.time_zone()).unwrap_or_default(),
-            date_order: DateOrder::MonthDayYear,
             extra_float_digits: self.declared("extra_float_digits").parse().unwrap_or(1),
         }
     }

@@ -39,31 +39,14 @@ use crate::{Error, SqlState};
 pub struct TextFormat {
     /// `TimeZone`: where `timestamptz` is shown, and how a moment without an offset is read.
     pub time_zone: TimeZone,
-    /// The order of `DateStyle`: how `1/2/2024` is read. Dates are always written as ISO.
-    pub date_order: DateOrder,
     /// `extra_float_digits`: above 0 floats are written so that they read back the same.
     pub extra_float_digits: i32,
 }
 
 impl Default for TextFormat {
     fn default() -> Self {
-        Self {
-            time_zone: TimeZone::default(),
-            date_order: DateOrder::MonthDayYear,
-            extra_float_digits: 1,
-        }
+        Self { time_zone: TimeZone::default(), extra_float_digits: 1 }
     }
-}
-
-/// The order of the fields in a date that doesn't start with its year.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DateOrder {
-    /// `MDY`.
-    MonthDayYear,
-    /// `DMY`.
-    DayMonthYear,
-    /// `YMD`.
-    YearMonthDay,
 }
 
 /// 22P02: the text isn't one of the type's.

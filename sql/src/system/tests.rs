@@ -85,3 +85,23 @@ async fn psql_s_questions_are_answered_with_its_types() {
     }
     assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n\n"));
 }
+
+#[tokio::test]
+async fn what_others_do_is_for_superusers() {
+    let database = Fake::start(1, 1).1;
+    let mut owner = Session::new(database.clone(), "owner").of_process(1);
+    let mut guest = Session::new(database.clone(), "guest").restricted().of_process(2);
+    let asked =
+        "select usename, coalesce(state, 'hidden'), query from pg_stat_activity order by pid";
+    texts(&mut owner, "select 1 as secret").await;
+    let seen = texts(&mut guest, asked).await;
+    assert_eq!(
+        seen,
+        ["owner|hidden|<insufficient privilege>".to_owned(), format!("guest|active|{asked}"),]
+    );
+    owner.transaction_status();
+    let own = format!("guest|active|{asked}");
+    assert_eq!(texts(&mut owner, asked).await, [format!("owner|active|{asked}"), own]);
+    drop(guest);
+    assert_eq!(texts(&mut owner, asked).await, [format!("owner|active|{asked}")]);
+}

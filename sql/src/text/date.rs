@@ -2,8 +2,8 @@
 //! accept, but for Julian days, ISO weeks and abbreviations of zones other than UTC's.
 
 use crate::text::calendar::{days_from_civil, days_in_month};
+use crate::text::trim;
 use crate::text::zone::{TimeZone, offset};
-use crate::text::{DateOrder, trim};
 use crate::{Error, SqlState};
 
 /// What a text says.
@@ -39,8 +39,8 @@ enum Bad {
 }
 
 /// Reads a text; `kind` is the type's name in errors.
-pub(super) fn parse(text: &str, order: DateOrder, kind: &str) -> Result<Parsed, Error> {
-    Reader::default().read(trim(text), order).map_err(|bad| error(bad, text, kind))
+pub(super) fn parse(text: &str, kind: &str) -> Result<Parsed, Error> {
+    Reader::default().read(trim(text)).map_err(|bad| error(bad, text, kind))
 }
 
 /// 22007: not a text of this type.
@@ -89,7 +89,7 @@ enum Half {
 }
 
 impl Reader {
-    fn read(mut self, text: &str, order: DateOrder) -> Result<Parsed, Bad> {
+    fn read(mut self, text: &str) -> Result<Parsed, Bad> {
         for token in text.split(|c: char| c.is_ascii_whitespace() || c == ',') {
             if !token.is_empty() {
                 self.token(token)?;
@@ -103,7 +103,7 @@ impl Reader {
             if self.fields.days.is_some() {
                 return Err(Bad::Syntax);
             }
-            self.fields.days = Some(day(&self.date, self.before_christ, order)?);
+            self.fields.days = Some(day(&self.date, self.before_christ)?);
         } else if self.before_christ {
             return Err(Bad::Syntax);
         }
@@ -291,8 +291,8 @@ fn near_year(year: i64) -> i64 {
     if year < 70 { 2000 + year } else { 1900 + year }
 }
 
-/// Days since 1970-01-01 of the parts.
-fn day(parts: &[DatePart], before_christ: bool, order: DateOrder) -> Result<i64, Bad> {
+/// Days since 1970-01-01 of the parts: in the order of `DateStyle`'s MDY where they don't tell.
+fn day(parts: &[DatePart], before_christ: bool) -> Result<i64, Bad> {
     use DatePart::{Month, Number};
     let [first, second, third] = parts else { return Err(Bad::Syntax) };
     let is_year = |part: &DatePart| matches!(part, Number { digits, .. } if *digits > 2);
@@ -300,16 +300,9 @@ fn day(parts: &[DatePart], before_christ: bool, order: DateOrder) -> Result<i64,
         (Month(_), Number { .. }, Number { .. }) if is_year(second) => (third, first, second),
         (Month(_), Number { .. }, Number { .. }) => (third, first, second),
         (Number { .. }, Month(_), Number { .. }) if is_year(first) => (first, second, third),
-        (Number { .. }, Month(_), Number { .. }) if order == DateOrder::YearMonthDay => {
-            (first, second, third)
-        }
         (Number { .. }, Month(_), Number { .. }) => (third, second, first),
         (Number { .. }, Number { .. }, Number { .. }) if is_year(first) => (first, second, third),
-        (Number { .. }, Number { .. }, Number { .. }) => match order {
-            DateOrder::YearMonthDay => (first, second, third),
-            DateOrder::MonthDayYear => (third, first, second),
-            DateOrder::DayMonthYear => (third, second, first),
-        },
+        (Number { .. }, Number { .. }, Number { .. }) => (third, first, second),
         _ => return Err(Bad::Syntax),
     };
     let (Number { value: year, digits }, Number { value: day, digits: day_digits }) = (*year, *day)

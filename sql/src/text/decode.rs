@@ -163,9 +163,9 @@ impl TextDecoder {
                 _ => builder.append_value(text_as(text, &self.kind, self.excess)?),
             },
             Builder::Bytea(builder) => builder.append_value(bytea(text)?),
-            Builder::Date(builder) => builder.append_value(date(text, format)?),
-            Builder::Time(builder) => builder.append_value(time(text, format)?),
-            Builder::Timestamp(builder) => builder.append_value(timestamp(text, format)?),
+            Builder::Date(builder) => builder.append_value(date(text)?),
+            Builder::Time(builder) => builder.append_value(time(text)?),
+            Builder::Timestamp(builder) => builder.append_value(timestamp(text)?),
             Builder::Timestamptz(builder) => builder.append_value(timestamptz(text, format)?),
             Builder::Interval(builder) => builder.append_value(parse_interval(text)?),
             Builder::Array { elements: decoder, offsets, nulls } => {

@@ -11,11 +11,11 @@ use crate::text::zone::{two_digits, write_offset};
 use crate::text::{TextFormat, TimeZone};
 
 /// Reads a `date`: days since 1970-01-01.
-pub(super) fn date(text: &str, format: &TextFormat) -> Result<i32, Error> {
+pub(super) fn date(text: &str) -> Result<i32, Error> {
     if let Some(days) = iso_date(text.as_bytes()) {
         return Ok(days);
     }
-    match parse(text, format.date_order, "date")? {
+    match parse(text, "date")? {
         Parsed::Infinity => Ok(POSITIVE_INFINITY_DAYS),
         Parsed::NegativeInfinity => Ok(NEGATIVE_INFINITY_DAYS),
         Parsed::Fields(Fields { days: Some(days), .. }) => check_date(days, Some(text)),
@@ -39,8 +39,8 @@ fn iso_date(text: &[u8]) -> Option<i32> {
 }
 
 /// Reads a `time`: microseconds since midnight.
-pub(super) fn time(text: &str, format: &TextFormat) -> Result<i64, Error> {
-    match parse(text, format.date_order, "time")? {
+pub(super) fn time(text: &str) -> Result<i64, Error> {
+    match parse(text, "time")? {
         Parsed::Fields(Fields { time_us: Some(time), .. }) => Ok(time),
         Parsed::Fields(_) | Parsed::Infinity | Parsed::NegativeInfinity => {
             Err(invalid(text, "time"))
@@ -49,8 +49,8 @@ pub(super) fn time(text: &str, format: &TextFormat) -> Result<i64, Error> {
 }
 
 /// Reads a `timestamp`: microseconds since 1970-01-01 on its own clock.
-pub(super) fn timestamp(text: &str, format: &TextFormat) -> Result<i64, Error> {
-    match local(text, format, "timestamp")? {
+pub(super) fn timestamp(text: &str) -> Result<i64, Error> {
+    match local(text, "timestamp")? {
         Local::Clock(us, _) => check_timestamp(us, Some(text)),
         Local::Infinite(us) => Ok(us),
     }
@@ -58,7 +58,7 @@ pub(super) fn timestamp(text: &str, format: &TextFormat) -> Result<i64, Error> {
 
 /// Reads a `timestamptz`: microseconds since 1970-01-01 UTC.
 pub(super) fn timestamptz(text: &str, format: &TextFormat) -> Result<i64, Error> {
-    match local(text, format, "timestamp with time zone")? {
+    match local(text, "timestamp with time zone")? {
         Local::Clock(us, zone) => {
             let zone = zone.unwrap_or(format.time_zone);
             check_timestamp(us.and_then(|us| zone.moment(us)), Some(text))
@@ -73,8 +73,8 @@ enum Local {
     Infinite(i64),
 }
 
-fn local(text: &str, format: &TextFormat, kind: &str) -> Result<Local, Error> {
-    match parse(text, format.date_order, kind)? {
+fn local(text: &str, kind: &str) -> Result<Local, Error> {
+    match parse(text, kind)? {
         Parsed::Infinity => Ok(Local::Infinite(POSITIVE_INFINITY_US)),
         Parsed::NegativeInfinity => Ok(Local::Infinite(NEGATIVE_INFINITY_US)),
         Parsed::Fields(Fields { days: Some(days), time_us, zone }) => {
@@ -182,13 +182,13 @@ mod tests {
 
     fn date_text(text: &str) -> String {
         let mut out = vec![];
-        write_date(date(text, &TextFormat::default()).unwrap(), &mut out);
+        write_date(date(text).unwrap(), &mut out);
         String::from_utf8(out).unwrap()
     }
 
     fn timestamp_text(text: &str) -> String {
         let mut out = vec![];
-        write_timestamp(timestamp(text, &TextFormat::default()).unwrap(), &mut out);
+        write_timestamp(timestamp(text).unwrap(), &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -243,7 +243,7 @@ mod tests {
             ("today", SqlState::FEATURE_NOT_SUPPORTED),
         ];
         for (text, state) in cases {
-            assert_eq!(date(text, &TextFormat::default()).unwrap_err().state, state, "{text}");
+            assert_eq!(date(text).unwrap_err().state, state, "{text}");
         }
     }
 
@@ -265,7 +265,7 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(timestamp_text(text), expected, "{text}");
         }
-        let state = |text| timestamp(text, &TextFormat::default()).unwrap_err().state;
+        let state = |text| timestamp(text).unwrap_err().state;
         assert_eq!(state("2024-01-31 25:00"), SqlState::DATETIME_FIELD_OVERFLOW);
         assert_eq!(state("294247-01-01"), SqlState::DATETIME_FIELD_OVERFLOW);
         assert_eq!(state("2024-01-31 10:00 10:00"), SqlState::INVALID_DATETIME_FORMAT);

@@ -102,16 +102,8 @@ impl Operands<'_> {
                 self.key_in(right, join.right.schema())?,
             ));
         }
-        Join::try_new(
-            join.left,
-            join.right,
-            on,
-            join.filter,
-            join.join_type,
-            join.join_constraint,
-            join.null_equality,
-            join.null_aware,
-        )
+        join.on = on;
+        Ok(join)
     }
 
     /// What a value of one side of a set operation is compared by.

@@ -124,7 +124,8 @@ fn is_plain(select: &Select) -> bool {
         !matches!(&select.group_by, ast::GroupByExpr::Expressions(keys, _) if keys.is_empty());
     let returns_rows = select.projection.iter().any(|item| {
         let found = ast::visit_expressions(item, |expr| match expr {
-            Expr::Function(function) if is_series(&names::function(&function.name)) => {
+            // So all functions of rows are called by now.
+            Expr::Function(function) if names::function(&function.name) == "unnest" => {
                 ControlFlow::Break(())
             }
             _ => ControlFlow::Continue(()),
@@ -132,14 +133,6 @@ fn is_plain(select: &Select) -> bool {
         found.is_break()
     });
     !is_grouped && select.having.is_none() && select.distinct.is_none() && !returns_rows
-}
-
-/// Whether a function returns several rows.
-fn is_series(name: &str) -> bool {
-    matches!(name, "unnest" | "generate_series" | "generate_subscripts")
-        || name.starts_with("json")
-        || name.starts_with("regexp_")
-        || name == "string_to_table"
 }
 
 fn element(select: &Select) -> Result<Expr, Error> {
